@@ -32,7 +32,7 @@ class Response(Enum):
 
 
 class RawContent(Enum):
-    """What the bytes of a failed record are."""
+    """Which bytes stand for a failed record."""
 
     INPUT = "input"  #: The key and value of the input record.
     STORE = "store"  #: Key and value as the failing step had kept them in its store.

@@ -58,7 +58,7 @@ class Observed:
 
     @property
     def held_ms(self) -> int | None:
-        """What was seen, if the bound keeps the time in force below it; else None."""
+        """The time that was seen, if the bound keeps the time in force below it; else None."""
         return self._beyond_ms if self._beyond_ms > self.ms else None
 
     @property

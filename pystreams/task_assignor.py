@@ -1,4 +1,4 @@
-"""What an assignor of the program's own sees and returns: the setting ``task_assignor_class``.
+"""The input and the result of a program's own assignor: the setting ``task_assignor_class``.
 
     def everything_to_the_first(state: ApplicationState) -> TaskAssignment:
         first = min(state.processes)
@@ -36,7 +36,7 @@ class ProcessState:
     """A process: all threads that share a state directory.
 
     ``active`` and ``standbys`` are the tasks that it has now. ``lags`` are, for each replicable task, the changelog
-    records that it would have to read before it runs the task; empty if the log did not tell. ``tags`` and ``rack`` are
+    records that it would have to read before it runs the task; empty if the log did not know. ``tags`` and ``rack`` are
     its ``client_tags`` and ``client.rack``.
     """
 

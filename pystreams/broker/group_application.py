@@ -1,4 +1,4 @@
-"""What a broker has to know of an application to assign its tasks itself (KIP-1071, ``group_protocol="streams"``)."""
+"""The facts with which a broker can assign an application's tasks itself (KIP-1071, ``group_protocol="streams"``)."""
 
 from __future__ import annotations
 

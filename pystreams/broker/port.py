@@ -73,7 +73,7 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TransactionContent:
-    """What a producer's transactions may contain: offsets of a group, and records for topics."""
+    """The possible content of a producer's transactions: offsets of a group, and records for topics."""
 
     group: str
     topics: frozenset[str]

@@ -79,7 +79,7 @@ def open_executor(
     log: Path | None,
     hint: str = RESUME,
 ) -> Iterator[Executor | None]:
-    """What computes there; None: this process. ``log`` is where Spark and its workers write; None: to standard error.
+    """The executor; None: this process. ``log`` is where Spark and its workers write; None: to standard error.
     ``hint`` is the advice if Spark fails at work.
 
     Raises ``ConfigError`` if Spark does not start, ``StateError`` if it fails at work.

@@ -13,7 +13,7 @@ _OF_THE_GROUP: Final[Mapping[str, str]] = {
     "session_timeout_ms": "streams.session.timeout.ms",
     "heartbeat_interval_ms": "streams.heartbeat.interval.ms",
 }
-#: What brokers do not do yet (Kafka 4.3).
+#: Features that brokers do not have yet (Kafka 4.3).
 _MISSING: Final[Mapping[str, str]] = {
     "group_instance_id": "brokers do not have static members of such groups yet",
     "acceptable_recovery_lag": "brokers do not let tasks warm up yet",

@@ -21,7 +21,7 @@ GATHERED: Final[Mapping[str, Parse]] = {
     "serde_settings": serde_settings,
     "client_tags": client_tags,
 }
-#: What comes before the names of the parts of some of them.
+#: The prefix of the names of the parts of some of them.
 _PREFIXES: Final = {"topic_config": "topic.", "client_tags": "client.tag."}
 
 

@@ -22,7 +22,7 @@ _MARK: Final = b"py\x01"
 _COUNT: Final = struct.Struct(">i")
 #: Without a header: the mark and the checksum replace it.
 _DEFLATE_BITS: Final = -15
-#: What names of steps consist of. Another dictionary needs another mark.
+#: The characters of names of steps. Another dictionary needs another mark.
 _DICTIONARY: Final = (
     b"KTABLE-SUPPRESS-KSTREAM-OUTEROTHER-KSTREAM-OUTERTHIS-KSTREAM-JOINOTHER-KSTREAM-JOINTHIS-KSTREAM-AGGREGATE-"
     b"0000000/first_raised/first_lowered/late_grace_ms/late_ms/late/written/seen/stream_time"

@@ -172,7 +172,7 @@ class TaskMetadata:
 
     @property
     def head(self) -> int | None:
-        """The time (ms) of the next record, None if the task has not told it."""
+        """The time (ms) of the next record, None if the task has not given it."""
         return self.own.get(entry(*HEAD))
 
 

@@ -41,7 +41,7 @@ class OverflowReference:
     has_emitted: bool
 
     def entries(self) -> dict[str, int]:
-        """What is committed with the offsets. The partition is that of the task."""
+        """The metadata that is committed with the offsets. The partition is that of the task."""
         return {
             _SUBTOPOLOGY: self.subtopology,
             _PARTITIONS: self.partitions,

@@ -459,7 +459,7 @@ class StreamTask:
         """
         if self.cell.time.limit(bound_ms) and self.phase is Phase.STARTED:
             self._commit_needed = True
-            # What is final does not wait for the commit interval once nothing lags any more.
+            # Final results do not wait for the commit interval once nothing lags any more.
             self.timing.commit_requested |= bound_ms == TIME_MAX
 
     def flushed(self, flush: Callable[[], None]) -> None:

@@ -50,7 +50,7 @@ MESSAGE_TEXT: Final = Typed(pa.string(), _text)
 
 
 def type_of_message(descriptor: Any) -> Typed:
-    """The type of the messages of one class. A field is null if it is not set, and can tell so."""
+    """The type of the messages of one class. A field is null if it is not set, and its type knows that."""
     return _message(descriptor, ())
 
 

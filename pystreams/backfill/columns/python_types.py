@@ -44,7 +44,7 @@ _LEAVES: Final = {
 #: The types of choices: enums and literals.
 _CHOICES: Final = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
 
-#: What cannot be the key of a map.
+#: Types that cannot be the key of a map.
 _NO_KEYS: Final = ("list", "set", "mapping", "tuple", "object", "union", "any", "class", "msgpack extension")
 
 

@@ -1,7 +1,7 @@
 """The columns of records, for a step that folds in columns and that gets them as they are in their topic.
 
-No object is made for a record, except by serdes that are not those of whole numbers. What is unusual in a chunk (nulls,
-bytes that cannot be read) is left to the way of single records, which handles it.
+No object is made for a record, except by serdes that are not those of whole numbers. Chunks with nulls, or with bytes
+that cannot be read, are processed record by record.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class ColumnInput:
             raise
 
     def _chosen(self, values: Arrow) -> list[Chosen]:
-        """What each column of the step adds."""
+        """The values that each column of the step adds."""
         numbers = _int64(values) if self._is_int64 else None
         read = None
         chosen: list[Chosen] = []

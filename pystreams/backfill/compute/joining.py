@@ -1,4 +1,4 @@
-"""Joins what the shares of a task have staged to what the task itself would have staged: see shares.py."""
+"""Joins the staged outputs of a task's shares to the output of the task in one piece: see shares.py."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SEQUENCE = EXCHANGE_SCHEMA.get_field_index("sequence")
 
 
 class StagedShare(Protocol):
-    """What one share has staged."""
+    """The staged output of one share."""
 
     @property
     def outcome(self) -> TaskOutcome: ...
@@ -47,7 +47,7 @@ def joined(work: TaskWork, task: int, shares: Sequence[StagedShare], work_dir: s
 
 
 def _records(partition: TopicPartition, shares: Sequence[StagedShare]) -> Iterator[Arrow]:
-    """What the shares have written to a partition, numbered anew."""
+    """The records that the shares have written to a partition, numbered anew."""
     queues: list[tuple[QueueId, Iterator[Arrow]]] = [
         ((partition.topic, number), share.rows(Kind.RECORD, *partition))
         for number, share in enumerate(shares)
@@ -83,7 +83,7 @@ def _late(outcomes: Sequence[TaskOutcome]) -> Iterator[LateRecords]:
 
 
 def _numbers(states: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """What the steps remember."""
+    """The numbers that the steps remember."""
     found: dict[str, int] = {}
     for name, number in chain.from_iterable(state.items() for state in states):
         before = found.get(name)

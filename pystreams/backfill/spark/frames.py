@@ -37,7 +37,7 @@ _ENCODED_DDL: Final = f"{_PLACES_DDL}, key binary, value binary"
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    """What a table holds of a partition. ``first`` and ``end`` are offsets, of the table or numbered."""
+    """The part of a table that belongs to a partition. ``first`` and ``end`` are offsets, of the table or numbered."""
 
     first: int
     end: int
@@ -87,7 +87,7 @@ class FrameTopic:
     @property
     def description(self) -> str:
         """With the number of records, by which a backfill that is resumed finds that the table has changed; offsets
-        tell records apart by themselves."""
+        distinguish records by themselves."""
         if self.exact:
             return self._name
         return f"{self._name} with {sum(self.records().values())} rows"

@@ -58,7 +58,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What one share of a task has staged. Implements ``compute.joining.StagedShare``."""
+    """The staged output of one share of a task. Implements ``compute.joining.StagedShare``."""
 
     folder: Path
     batch_rows: int
@@ -105,7 +105,7 @@ class LocalStaging(StagingFolder):
         return self._stage(self._share(slice, task, number), rows)
 
     def shares(self, slice: int, task: int, count: int) -> list[_Share]:
-        """What the shares of a task have staged."""
+        """The staged outputs of the shares of a task."""
         return [_Share(self._share(slice, task, number), self._batch_rows) for number in range(count)]
 
     def drop_shares(self, slice: int) -> None:

@@ -103,7 +103,7 @@ class SnapshotTable:
 
     @classmethod
     def of(cls, path: str, store: str, parts: Parts, spans: Spans | None) -> SnapshotTable:
-        """Without ``spans`` the snapshot tells whether it is a store of windows. Raises ``StateError`` if it has no
+        """Without ``spans`` the snapshot says whether it is a store of windows. Raises ``StateError`` if it has no
         such store."""
         stored, _ = _stored(SnapshotStaging(Path(path)), store)
         return cls(path, store, StoreColumns(parts, spans or spans_of(stored.format.kind)))

@@ -6,8 +6,8 @@ changelogs as they were at that commit. Nothing is written to the log.
 - ``verifying``: the steps, for scripts and for the command. Begin here.
 - ``live_cut``: the moment of the live application that is compared: its offsets, and the ends of its changelogs.
 - ``history``: the same moment as the end of history, and whether the sources hold all of it.
-- ``live_entries``: what a changelog partition held at that moment. ``entry_form``: what tells the entries of a kind of
-  store apart, and what of them is compared.
+- ``live_entries``: the content of a changelog partition at that moment. ``entry_form``: what distinguishes the entries
+  of a kind of store, and what of them is compared.
 - ``comparing``: one store partition; ``outcome``: counts and differences. ``legal``: why a right result may differ.
 - ``shown_entries``: keys and values as the program's types.
 """

@@ -29,7 +29,7 @@ def until_cut(planned: Planned, offsets: Mapping[TopicPartition, int]) -> dict[T
     for one in inputs:
         if one.partition in offsets:
             _require_all(one, offsets[one.partition], planned.source.description)
-    # What has no committed offset is not processed yet.
+    # A partition without a committed offset is not processed yet.
     return {one.partition: offsets.get(one.partition, one.start) for one in inputs}
 
 

@@ -141,7 +141,7 @@ class _Looking:
         return self._admin.end_offsets(changelogs)
 
     def _under_way(self, committed: Mapping[TopicPartition, CommittedOffset]) -> str:
-        """What has been read, but is not in the stores yet; empty if nothing is."""
+        """Why the stores do not hold everything that was read; empty if they do."""
         ends = self._admin.end_offsets(self._between)
         for partition in self._between:
             offset = committed[partition].offset if partition in committed else 0
@@ -154,7 +154,7 @@ class _Looking:
         return ""
 
     def _has_records(self, partition: TopicPartition, offset: int) -> bool:
-        """Offsets alone do not tell: the marks of transactions have some, too."""
+        """Offsets alone do not show it: the marks of transactions have some, too."""
         found = committed_batches(
             self._broker, self._admin, partition, self._clock, _SILENCE_MS, start_offset=offset
         )

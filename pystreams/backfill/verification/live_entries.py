@@ -1,4 +1,4 @@
-"""What a changelog partition held at the moment that is compared.
+"""The content of a changelog partition at the moment that is compared.
 
 It is read to its present end. The keys of later records have changed since then; their records before that moment may
 have been compacted away.

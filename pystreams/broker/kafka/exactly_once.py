@@ -8,7 +8,7 @@
 
 An answer to a commit may be missing, or a request may come too late. So after any failure the transactional id is
 settled again before committed offsets are read: from then on the coordinators refuse all requests of the old
-transaction, and the offsets tell whether it was committed. Source: KIP-98, KIP-447.
+transaction, and the offsets show whether it was committed. Source: KIP-98, KIP-447.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ExactlyOnceProducer(RecordSender):
         self._begun = False
         self._begun_ms = 0.0
         own = {**settings, "transactional.id": transactional_id}
-        # What is not delivered within the transaction's time is lost with it. librdkafka allows no more.
+        # A record that is not delivered within the transaction's time is lost with it. librdkafka allows no more.
         for name, limit in (
             ("delivery.timeout.ms", self._timeout_ms),
             ("socket.timeout.ms", self._timeout_ms - _SOCKET_MARGIN_MS),
@@ -144,7 +144,7 @@ class ExactlyOnceProducer(RecordSender):
                 "processing_guarantee cannot be exactly_once_v2 with these brokers",
                 where=self._where,
                 why=f"{type(error).__name__}: {error}",
-                hint="it needs Apache Kafka 3.0 or later, which tells about transactions; use at_least_once",
+                hint="it needs Apache Kafka 3.0 or later, which describes transactions; use at_least_once",
             )
         return refused(error, _NOT_SETTLED, self._where)
 

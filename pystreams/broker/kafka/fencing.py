@@ -3,7 +3,7 @@
 An open transaction holds back everything that is read as committed: the tasks' offsets, their changelogs, and every
 partition of the repartition topics that the dead member wrote to. It would end by its timeout. (Kafka Streams waits for
 that.) The transaction coordinators know all open transactions, also the first one of a member that has never committed.
-A member's transactional id is its client id in the group, or follows from its instance id, so the group tells whether
+A member's transactional id is its client id in the group, or follows from its instance id, so the group knows whether
 the member is alive: one that is, is never fenced.
 """
 

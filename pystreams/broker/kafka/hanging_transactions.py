@@ -7,8 +7,9 @@ unstable, and readers of committed records read no further. Worse, the producer'
 records over, and lose them if it is aborted. (Java: ``TransactionMarkerChannelManager``, to which a partition without a
 leader has no endpoint.)
 
-The partition tells that a producer's transaction is open there, and the coordinator how it has ended. The cure is an
-empty transaction of the same transactional id in these partitions, which ends in the same way: its markers end both.
+The partition shows that a producer's transaction is open there, and the coordinator knows how it has ended. The cure
+is an empty transaction of the same transactional id in these partitions, which ends in the same way: its markers end
+both.
 Source: KIP-664, for the request that asks a partition.
 
 What is not found: a transaction whose successor had begun before the broker was killed, and is in the same partitions.
@@ -54,7 +55,7 @@ class _Found:
     """Partitions by what their leaders say about a producer."""
 
     open: set[TopicPartition] = field(default_factory=set)
-    #: Those of which the login is told nothing: they may be open, too.
+    #: Those that the login may not see: they may be open, too.
     hidden: set[TopicPartition] = field(default_factory=set)
 
 
@@ -192,7 +193,7 @@ def _leaders(
                 raise _not_ready(topic.name)  # every transaction has offsets
             continue
         if topic.error_code == errors.TopicAuthorizationFailedError.errno:
-            # The number of partitions is not told; of the group's offsets it does not matter.
+            # The number of partitions is not known; for the group's offsets it does not matter.
             if topic.name == _OFFSETS_TOPIC:
                 found.hidden.add(TopicPartition(_OFFSETS_TOPIC, 0))
             continue

@@ -17,7 +17,7 @@ from pystreams.errors import TopicError
 
 log = logging.getLogger(__name__)
 
-#: What to do when a source topic has got more partitions.
+#: The hint for a source topic that has got more partitions.
 MORE_PARTITIONS: Final = (
     "stop all members, then start again: an application without state then reads the new partitions; an application "
     "with state needs a reset (pystreams reset), because keys have moved"

@@ -1,4 +1,4 @@
-"""What the broker does not do for a group of a stream application, in words for people. Source: KIP-1071."""
+"""Errors for requests that a broker refuses to a group of a stream application. Source: KIP-1071."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others than its members do with a group for a stream application: ask who is in it, and remove the dead."""
+"""Requests about a group of a stream application from others than its members: who is in it; remove the dead."""
 
 # pyright knows an older kafka-python by heart.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false

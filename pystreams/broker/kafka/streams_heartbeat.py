@@ -29,7 +29,7 @@ ASSIGNMENT_DELAYED: Final = 5
 REMOVED: Final = (errors.UnknownMemberIdError, errors.FencedMemberEpochError, errors.GroupIdNotFoundError)
 REMOVED_CODES: Final = frozenset(error.errno for error in REMOVED)
 
-#: The tag in which members tell their fingerprints.
+#: The tag that holds the fingerprint of a member.
 FINGERPRINT_TAG: Final = "pystreams.fingerprint"
 
 _SUBTOPOLOGY: Final = Request.Topology.Subtopology
@@ -62,7 +62,7 @@ class Answer:
     tasks: Tasks | None
     endpoint_epoch: int
     owners: Mapping[TopicPartition, str] | None
-    #: What keeps the group from giving out tasks, by its code.
+    #: Reasons for which the group gives out no tasks, by code.
     status: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -126,7 +126,7 @@ def read(response: Any) -> Answer:
 
 
 def fingerprints(members: Iterable[Any]) -> set[str]:
-    """The fingerprints that described members have told."""
+    """The fingerprints of described members."""
     return {tag.value for member in members for tag in member.client_tags if tag.key == FINGERPRINT_TAG}
 
 

@@ -58,12 +58,12 @@ _SESSION_TIMEOUT_MS: Final = 45_000.0
 
 #: The member has another epoch, or somebody else has the partition.
 _OTHER_EPOCH: Final = (errors.StaleMemberEpochError, errors.IllegalGenerationError)
-#: What keeps the group from giving out tasks only for a moment.
+#: Reasons for which the group gives out no tasks for a moment.
 _SOON_OVER: Final = frozenset((beats.MISSING_INTERNAL_TOPICS, beats.ASSIGNMENT_DELAYED))
 
 
 class _Standing(enum.Enum):
-    """What the group knows of the member."""
+    """The member as the group knows it."""
 
     JOINING = "joining"
     MEMBER = "member"
@@ -97,22 +97,22 @@ class StreamsGroupMember:
         self._standing = _Standing.JOINING
         self._epoch = beats.JOIN_EPOCH
         self._interval_ms = _SOON_MS
-        #: What the broker wants this member to have; None: it has not said so yet.
+        #: The tasks that the broker wants this member to have; None: it has not said so yet.
         self._target: Tasks | None = None
-        #: What the stream thread was given last, and what it has taken on.
+        #: The tasks that the stream thread was given last, and those that it has taken on.
         self._given: Tasks | None = None
         self._claimed = Tasks()
         #: Whether the stream thread has still to take on the target.
         self._due = False
         #: Whether the stream thread wants the target again once a heartbeat has confirmed it.
         self._again = False
-        #: Whether the broker has still to be told what is claimed.
+        #: Whether the claimed tasks have still to be sent to the broker.
         self._untold = True
         self._endpoint_epoch = 0
         self._owners: Mapping[TopicPartition, str] = {}
         self._shutdown = False
         self._why_lost = ""
-        #: What ends this membership.
+        #: The error that ends this membership.
         self._failure: Exception | None = None
         #: Since when the group has given out no tasks.
         self._failing_ms: float | None = None

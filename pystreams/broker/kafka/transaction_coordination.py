@@ -57,7 +57,7 @@ _NOT_YET: Final = (*MOVED, errors.ConcurrentTransactionsError)
 
 
 class ProducerId(NamedTuple):
-    """What identifies a producer's transaction: a new producer with the same transactional id has a higher epoch."""
+    """The identity of a producer's transaction: a new producer with the same transactional id has a higher epoch."""
 
     transactional_id: str
     producer_id: int
@@ -65,7 +65,7 @@ class ProducerId(NamedTuple):
 
 
 class LastTransaction(NamedTuple):
-    """What the coordinator knows of the last transaction of a transactional id."""
+    """The last transaction of a transactional id, as the coordinator knows it."""
 
     producer: ProducerId
     #: ``ONGOING``, one of ``OVER`` or ``NOTHING``, or on the way to one of them.

@@ -54,7 +54,7 @@ class Aggregation(ABC):
         """The state of the values of ``one``, followed by those of ``two``."""
 
     def shown(self, state: Any) -> Any:
-        """What users see of a state."""
+        """A state as users see it."""
         return state
 
 

@@ -31,7 +31,7 @@ class Aggregate:
 
 
 class Declared(NamedTuple):
-    """What a step needs of its declared aggregates."""
+    """The parts of declared aggregates that a step needs."""
 
     rows: Rows
     #: The serde of the store.

@@ -17,7 +17,7 @@ from pystreams.functions import UserFunction
 from pystreams.serde.base import AnySerde
 from pystreams.serde.shapes import type_name
 
-#: What users give: the name of a field, a function of the value, or None for the value itself.
+#: As users give it: the name of a field, a function of the value, or None for the value itself.
 Of: TypeAlias = str | Callable[[Any], Any] | None
 
 #: The type of what is chosen, where it is not known: JSON gives such values back as they were.

@@ -17,7 +17,7 @@ from pystreams.record import Headers
 
 
 class _ByKey(FoldingOperation):
-    """What the aggregations without windows have in common."""
+    """The common part of the aggregations without windows."""
 
     send_old_values: bool
 

@@ -92,7 +92,7 @@ class ColumnFold(Folded):
         super().__init__(process, entries.write_all)
 
     def address_of(self, key: Any) -> Any:
-        """What identifies a key: itself if it is text, else its bytes, because 1, 1.0 and True are equal in Python."""
+        """The identity of a key: itself if it is text, else its bytes, because 1, 1.0 and True are equal in Python."""
         return key if key.__class__ is str else self._entries.encode_key(key)
 
     # Record by record
@@ -241,7 +241,7 @@ class LastRecords:
 
 
 class Entries:
-    """What is held: places in columns, by window and key; and what is written of it."""
+    """The results that are held: places in columns, by window and key; and how they are written."""
 
     def __init__(
         self,

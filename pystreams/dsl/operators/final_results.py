@@ -25,7 +25,7 @@ NULL_KEY_OR_VALUE = "null key or value"
 #: Why a step is not folded: the steps after it also see what it has replaced.
 OLD_VALUES = "the steps after it see old values"
 
-#: What an entry takes beside its aggregate: dictionary, key, list, context. An aggregate takes several times the
+#: The memory of an entry beside its aggregate: dictionary, key, list, context. An aggregate takes several times the
 #: bytes of its encoding.
 _ENTRY_BYTES = 300
 _OBJECT_FACTOR = 4

@@ -287,7 +287,7 @@ def merge_keys(environment: OperatorEnvironment, store: Any, merger: UserFunctio
 
 
 def cannot_combine(environment: OperatorEnvironment, why: str) -> FoldingError:
-    """Only the records tell what their aggregate is."""
+    """The aggregate can only be computed from the records."""
     return FoldingError(
         f"step {environment.node_name} cannot combine its records before their repartition topic",
         why=why,

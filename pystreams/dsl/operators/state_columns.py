@@ -19,7 +19,7 @@ from pystreams.dsl.aggregates.ordered import Max, Min
 
 #: Places of states in their columns, one for each record: an array.
 Places: TypeAlias = Any
-#: What is added of each record, and where nothing is (None: nowhere): arrays, or a list of objects.
+#: The values to add, one for each record, and where there is none (None: nowhere): arrays, or a list of objects.
 Chosen: TypeAlias = tuple[Any, Any]
 
 #: So many records are added at once, at most.
@@ -44,7 +44,7 @@ class StateColumn(Protocol):
         ...
 
     def taken(self, chosen: Any) -> Chosen:
-        """What was chosen of each record (a list, or an array of whole numbers) as ``add`` takes it. Raises
+        """The values chosen from the records (a list, or an array of whole numbers) as ``add`` takes it. Raises
         ``TypeError`` and ``OverflowError`` for what cannot be added."""
         ...
 

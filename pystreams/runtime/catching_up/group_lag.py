@@ -79,7 +79,7 @@ class LaggingTask:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """What follows from a reading, which was made ``at_ms`` (monotonic)."""
+    """The consequences of a reading, which was made ``at_ms`` (monotonic)."""
 
     at_ms: float
     #: By sub-topology that waits: the stream time that its tasks may reach, once they have passed ``ends``.
@@ -118,7 +118,7 @@ class GroupLag:
         distance_ms_min: int,
         by_time: bool = True,
     ) -> None:
-        """``inputs`` are those of all tasks. ``written`` tells, by sub-topology and topic that it reads, which
+        """``inputs`` are those of all tasks. ``written`` says, by sub-topology and topic that it reads, which
         sub-topologies write to the topic. ``distance_ms_min``: less does not make a task pause (see ``spread``).
         ``by_time``: tasks process their inputs in the order of time, because they wait for records that are in the log
         (``max_task_idle_ms`` is not -1)."""
@@ -310,7 +310,7 @@ class _Task:
         self.lags = self.given_up = False
         #: The greatest timestamp that it has seen.
         self.seen_ms = NO_TIME
-        #: What pauses are for: the others read only what those write.
+        #: Only tasks that read users' topics pause: the others read only what these write.
         self.reads_users_topics = not partitions <= self.from_before | self.from_inside
         #: The time of its next record, as far as it is known.
         self.head_ms: int | None = None
@@ -346,7 +346,7 @@ class _Task:
 
     @property
     def time_ms(self) -> int:
-        """What it reads later is at least so late, less what a partition is out of order."""
+        """The least time of records that it reads later, apart from the disorder of a partition."""
         times = self._metadata.partition_times
         unordered = () if self._by_time else self.behind.keys() - self.from_before - self.from_inside
         return min([self._in_force_ms, *(times.get(p, NO_TIME) for p in unordered)])

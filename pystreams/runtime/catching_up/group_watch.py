@@ -181,7 +181,7 @@ class GroupWatch:
 
 
 def _given_up(task: LaggingTask, now_ms: float) -> str:
-    """What is said about a task that others no longer wait for."""
+    """The message about a task that others no longer wait for."""
     behind = ", ".join(f"{partition} at offset {at}" for partition, at in sorted(task.behind.items()))
     return (
         f"stream time no longer waits for task {task.task_id}, which has committed nothing for"

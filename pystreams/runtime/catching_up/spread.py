@@ -38,7 +38,7 @@ _DISTANCE_MS_MIN: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What follows from one look at the group."""
+    """The consequences of one look at the group."""
 
     #: The next records (ms) of tasks that lag, as far as they are known: by their commits.
     heads: Mapping[TaskId, int] = field(default_factory=dict)

@@ -58,7 +58,7 @@ def stages_of(built: BuiltTopology) -> Stages:
 def order(
     writers_of: Mapping[int, frozenset[int]], hold_back: Mapping[int, int], timed: frozenset[int]
 ) -> Stages:
-    """The stages of sub-topologies of which ``writers_of`` tells who writes to whom, ``hold_back`` what each holds back
+    """The stages of sub-topologies of which ``writers_of`` says who writes to whom, ``hold_back`` what each holds back
     (ms), and ``timed`` which have steps that depend on stream time."""
     before = {sub: upstream(writers_of, [sub]) for sub in writers_of}
     stage_of = {sub: frozenset({sub, *(one for one in before[sub] if sub in before[one])}) for sub in before}

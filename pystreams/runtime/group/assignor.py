@@ -78,7 +78,7 @@ def spread_over_threads(
 
 
 class _Begun(IntEnum):
-    """What a process does with a task that it should run, and is not ready for."""
+    """How far a process is with a task that it should run, and is not ready for."""
 
     NOTHING = 0
     TO_FOLLOW = 1
@@ -112,7 +112,7 @@ class _Moves:
             if self.active[task] not in situation.ready(task)
         ]
         begun = {task: self._begun(task) for task in waiting}
-        # What has begun goes on. Then come the tasks that have the fewest places to run.
+        # Moves that have begun go on. Then come the tasks that have the fewest places to run.
         for task in sorted(waiting, key=lambda task: (-begun[task], len(situation.ready(task)), task)):
             wanted, process = self.active[task], self._stand_in(task)
             self.coming[task] = wanted

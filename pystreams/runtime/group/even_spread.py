@@ -59,7 +59,7 @@ def _wish(situation: Situation, task: TaskId) -> _Wish:
     owner = situation.owners.get(task)
     if task in situation.facts.stateful:
         ready = situation.ready(task)
-        # What is worth the same everywhere need not be said.
+        # If all processes are ready, this decides nothing.
         if len(ready) < len(situation.processes):
             for process in ready:
                 of_process[process] += _READY

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Log(Protocol):
-    """What the leader asks the log for. See ``LogFacts``."""
+    """The facts for which the leader asks the log. See ``LogFacts``."""
 
     def end_sums(self, tasks: Collection[TaskId]) -> Mapping[TaskId, int] | None:
         """The sums of the end offsets of the tasks' changelogs; None: the log did not answer."""
@@ -114,7 +114,7 @@ class GroupAssignor:
         members: Sequence[AssignorMember],
         subscriptions: Mapping[str, Subscription],
     ) -> dict[str, AssignmentInfo]:
-        """What each member is told besides its partitions."""
+        """The data that each member gets besides its partitions."""
         threads = sorted(assignment.active) if self.stateful else []
         common = AssignmentInfo(
             tasks=len(self.inputs),

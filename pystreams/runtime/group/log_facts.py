@@ -55,7 +55,7 @@ class LogFacts:
         }
 
     def racks(self, partitions: Partitions) -> Racks:
-        """For each task the racks of each of its partitions; empty if the log does not tell them."""
+        """For each task the racks of each of its partitions; empty if the log does not know them."""
         wanted = {partition for of_task in partitions.values() for partition in of_task}
         try:
             racks = self.admin.partition_racks(wanted)

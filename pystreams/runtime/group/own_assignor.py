@@ -21,7 +21,7 @@ from pystreams.task_assignor import ApplicationState, ProcessState, TaskAssignme
 
 @dataclass(frozen=True, slots=True)
 class OwnAssignor:
-    """The assignor of the setting ``task_assignor_class``, with what it is told of the tasks."""
+    """The assignor of the setting ``task_assignor_class``, with what it gets to know of the tasks."""
 
     assign: Callable[[ApplicationState], object]
     tasks: Mapping[TaskId, TaskInfo]

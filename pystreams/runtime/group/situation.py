@@ -81,7 +81,7 @@ class TaskFacts:
     """The tasks of the topology. ``stateful`` have stores; ``replicable`` are those of them that have changelogs, so
     that standbys can follow.
 
-    ``ends`` are the sums of the end offsets of their changelogs; None: the log did not tell them. ``racks`` are, for
+    ``ends`` are the sums of the end offsets of their changelogs; None: the log did not say. ``racks`` are, for
     each input partition of a task, the racks of its replicas, and ``changelog_racks`` the same for its changelogs; both
     are empty if the racks are not known, or do not matter.
     """

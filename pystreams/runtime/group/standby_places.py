@@ -121,7 +121,7 @@ class StandbyPlaces:
     def _level_two(self) -> bool:
         by_load = sorted(self._processes, key=lambda process: (self._load(process), process))
         for source in reversed(by_load):
-            #: What is true of one process is true of others with the same tags, which have more tasks.
+            #: Tags of processes that were tried: one with the same tags and more tasks would give the same.
             tried: list[Mapping[str, str]] = []
             for target in by_load:
                 if self._load(source) <= self._load(target, 1):

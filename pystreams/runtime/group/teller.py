@@ -1,4 +1,4 @@
-"""Which thread of a client tells the group what all of them know: one is enough, and keeps the subscriptions small."""
+"""Which thread of a client sends the group what all of them know: one is enough, and keeps the subscriptions small."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 
 class Teller:
-    """The first thread that asks tells it, until it ends. Threads may share it."""
+    """The first thread that asks sends it, until it ends. Threads may share it."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()

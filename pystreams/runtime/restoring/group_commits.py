@@ -10,7 +10,7 @@ from pystreams.broker.port import Admin, CommittedOffset
 from pystreams.clock import Clock
 from pystreams.ids import TopicPartition
 
-#: How old the commits are at most that are told.
+#: How old the commits are at most.
 COMMITS_INTERVAL_MS: Final = 1_000
 
 
@@ -26,7 +26,7 @@ class GroupCommits:
         self._asked_ms: float | None = None
 
     def read(self) -> Mapping[TopicPartition, CommittedOffset]:
-        """What the group had committed a moment ago, at least. Raises what asking the log raises."""
+        """The offsets that the group had committed a moment ago, at least. Raises the errors of the log."""
         with self._mutex:
             now_ms = self._clock.monotonic_ms()
             if self._asked_ms is None or now_ms - self._asked_ms >= COMMITS_INTERVAL_MS:

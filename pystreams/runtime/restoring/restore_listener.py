@@ -1,4 +1,4 @@
-"""What is called with the progress of restores."""
+"""The interface that is called with the progress of restores."""
 
 from __future__ import annotations
 

@@ -80,13 +80,13 @@ class Restorer:
         self._undone = UndoneStretches()
         self._closed = False
 
-        #: What the consumer reads.
+        #: The partitions that the consumer reads.
         self._read: dict[TopicPartition, StoreRestore] = {}
         #: Calls of the listener, which is called without the mutex.
         self._to_tell: deque[Callable[[], None]] = deque()
         self._moved_ms = clock.monotonic_ms()
         self._progress = ProgressLog(clock)
-        #: When followed tasks are next told of the group's commits, and when to checkpoint.
+        #: When followed tasks next get the group's commits, and when to checkpoint.
         self._next_commits_ms = self._next_checkpoint_ms = 0.0
 
     # For the owner of the tasks
@@ -130,7 +130,7 @@ class Restorer:
             self._outcome.corrupted.pop(task_id, None)
 
     def drain(self) -> RestoreOutcome:
-        """What has come of the tasks since the last call."""
+        """The tasks that were finished, or found corrupted, since the last call."""
         # Without the mutex, which may be held while a batch is written: the next call finds what comes meanwhile.
         if self._outcome == RestoreOutcome():
             return RestoreOutcome()
@@ -181,7 +181,7 @@ class Restorer:
         if not self.restores:
             self._learn_commits()
         self._begin()
-        # What needs no records waits for none.
+        # A task that needs no records waits for none.
         self._finish()
         try:
             self._read_on(budget_ms, wait_ms)
@@ -404,7 +404,7 @@ class Restorer:
                     end = self._consumer.known_end_offset(partition)
                     restore.end_offset = max(position, restore.end_offset if end is None else end)
                 elif restore.follows:
-                    # What lies behind was read, but not applied.
+                    # Records behind it were read, but not applied.
                     position = min(position, restore.end_offset)
                 if position != restore.position:
                     restore.position, self._moved_ms = position, self._clock.monotonic_ms()
@@ -433,7 +433,7 @@ class Restorer:
         self._tell()
         with self._mutex:
             for task_id, of_task in done.items():
-                # It may have been withdrawn, and even submitted again, while the listener was told.
+                # It may have been withdrawn, and even submitted again, while the listener was called.
                 if self._tasks.begun.get(task_id) is of_task:
                     self._tasks.forget(task_id)
                     self._outcome.finished.append(task_id)

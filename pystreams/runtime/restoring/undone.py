@@ -1,4 +1,4 @@
-"""What was undone in changelogs: restores pass it over."""
+"""Ranges of changelogs that were undone: restores pass them over."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class UndoneStretches:
         self._stretches: dict[TopicPartition, list[tuple[int, int]]] = {}
 
     def add(self, partition: TopicPartition, start_offset: int, end_offset: int) -> None:
-        """What a changelog holds from a start to an end (exclusive) was undone."""
+        """The records of a changelog from a start to an end (exclusive) were undone."""
         stretches = self._stretches.setdefault(partition, [])
         if stretches and stretches[-1][1] == start_offset:
             start_offset = stretches.pop()[0]

@@ -1,4 +1,4 @@
-"""What a client has for snapshots: a folder, what takes them, and what fetches them."""
+"""A client's snapshots: their folder, the part that takes them, and the part that fetches them."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Fitting:
         }
 
     def contents(self, task_id: TaskId, offsets: Mapping[str, int]) -> dict[str, StoreContent]:
-        """What a snapshot has whose stores are as of ``offsets``."""
+        """The content of a snapshot whose stores are as of ``offsets``."""
         return {
             name: StoreContent(topic.topic, self._topic_id(topic.topic), offsets[name], schema_of(spec))
             for name, (spec, topic) in self.stores(task_id).items()

@@ -168,7 +168,7 @@ class ActiveTask(StoreTask):
         return written | self._read_by_stores()
 
     def _read_by_stores(self) -> dict[str, int]:
-        """What a store without a changelog holds of its input: everything up to the last commit."""
+        """The records of its input that a store without a changelog holds: everything up to the last commit."""
         return {
             store: self.committed[p].offset
             for store, p in self.source_changelogs.items()

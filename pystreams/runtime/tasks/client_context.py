@@ -62,7 +62,7 @@ class ClientContext:
     snapshots: ClientSnapshots | None = None
     #: How busy the threads are, so that restoring takes little from processing.
     load: Load = field(default_factory=Load)
-    #: Chooses the thread that tells the group of the state on this machine's disk.
+    #: Chooses the thread that sends the group the state on this machine's disk.
     teller: Teller = field(default_factory=Teller)
     tombstones: Tombstones = field(init=False)
     #: How far the group has come, for standbys.

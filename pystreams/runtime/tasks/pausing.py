@@ -1,4 +1,4 @@
-"""Pauses the tasks of a thread that are too far ahead of other tasks in the group, and tells these how far its own are.
+"""Pauses the tasks of a thread that are too far ahead of other tasks in the group, and shows these how far its own are.
 
 A task that pauses processes nothing that is later than the limit. Its partitions are still read, until enough records
 are buffered. So nothing has to be resumed: the next record is processed as soon as the limit allows it.

@@ -28,7 +28,7 @@ Deletable: TypeAlias = "Callable[[Iterable[ActiveTask]], Mapping[TopicPartition,
 
 
 def processed(topics: Collection[str]) -> Deletable:
-    """What tasks have processed and committed of their inputs among ``topics``."""
+    """The offsets up to which tasks have processed and committed their inputs among ``topics``."""
 
     def deletable(tasks: Iterable[ActiveTask]) -> dict[TopicPartition, int]:
         return {

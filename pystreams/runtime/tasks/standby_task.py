@@ -54,7 +54,7 @@ class StandbyTask(StoreTask):
         return {store: self._limits[p] for store, p in self.source_changelogs.items() if p in self._limits}
 
     def checkpoint(self, *, complete: bool) -> None:
-        """Delete what has expired, and tell other processes how far the stores are. ``complete``: they have all that
+        """Delete what has expired, and show other processes how far the stores are. ``complete``: they have all that
         their changelogs hold."""
         self.state.commit({})
         if complete:

@@ -1,4 +1,4 @@
-"""What active and standby tasks have in common: stores in a directory, and the partitions that fill them."""
+"""The common part of active and standby tasks: stores in a directory, and the partitions that fill them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StoreTask:
     wiped: bool = field(default=False, kw_only=True)
     #: While its directory is locked: since when it has waited, and when to log that again (ms).
     locked_ms: tuple[float, float] | None = field(default=None, kw_only=True)
-    #: What records hold of its last commit, because it does not fit beside the offsets.
+    #: The part of its last commit that is in records, because it does not fit beside the offsets.
     overflow_numbers: Mapping[OverflowReference, Mapping[str, int]] = field(
         default_factory=dict, kw_only=True
     )
@@ -105,7 +105,7 @@ class StoreTask:
             self._time_limited = False
 
     def metadata_of(self, committed: Mapping[TopicPartition, CommittedOffset]) -> TaskMetadata:
-        """What a commit of the task tells, with what is known of its records."""
+        """The metadata of a commit, with the numbers of its known overflow records."""
         return merge_committed(committed).with_overflow(self.overflow_numbers)
 
     def restore(self, store: str, batch: RecordBatch) -> None:

@@ -55,7 +55,7 @@ class TimeBounds:
         self._pending.pop(task_id, None)
 
     def apply(self, running: Sequence[ActiveTask], working: Callable[[ActiveTask | None], None]) -> None:
-        """Put the bounds into force whose ends the tasks have passed. ``working`` is told the task at work."""
+        """Put the bounds into force whose ends the tasks have passed. ``working`` is called with the task at work."""
         if self._watch is None:
             return
         seen = self._watch.seen

@@ -71,4 +71,4 @@ def ask_all_to_stop(member: Member, clock: Clock, thread: str) -> None:
                 member.claim(())
             pause.wait(_POLL_MS / 1000)
     except StreamsError as error:
-        log.warning("[%s] could not tell the group to stop: %s", thread, error)
+        log.warning("[%s] could not ask the group to stop: %s", thread, error)

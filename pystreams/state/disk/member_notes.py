@@ -118,7 +118,7 @@ class MemberNotes:
 
 
 def _kernel() -> str:
-    """The id of the running kernel's boot; one for all where the system does not tell it (macOS)."""
+    """The id of the running kernel's boot; one for all where the system does not have it (macOS)."""
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip().replace("-", "")
     except OSError:

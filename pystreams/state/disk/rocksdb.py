@@ -365,7 +365,7 @@ class RocksDatabase:
             self._db.flush_wal(True)
             self._db.cancel_all_background(True)
         except Exception:  # noqa: BLE001 rocksdict raises nothing more precise
-            # RocksDB has just deleted an old log; or there is trouble that the flush meets as well, and tells of.
+            # RocksDB has just deleted an old log; or there is trouble that the flush meets as well, and reports.
             return False
         return True
 

@@ -39,7 +39,7 @@ class StoredFile(msgspec.Struct, frozen=True):
 
 class Manifest(msgspec.Struct, frozen=True):
     """``origin`` is the log, and the hand-over that the stores follow; ``beginning`` names the application's beginning,
-    None if the log cannot tell. ``owner`` is the client that took the snapshot, at ``taken_ms`` (wall clock). ``files``
+    None if it is not known. ``owner`` is the client that took the snapshot, at ``taken_ms`` (wall clock). ``files``
     are those of the database, by name."""
 
     application_id: str
@@ -125,7 +125,7 @@ def task_folder(application_id: str, task_id: TaskId | str) -> str:
 
 
 def schema_of(spec: StoreSpec) -> dict[str, Any]:
-    """What decides how a store's entries lie in its table."""
+    """The properties that decide how a store's entries lie in its table."""
     return {
         "kind": spec.kind,
         "window_size_ms": spec.window_size_ms,

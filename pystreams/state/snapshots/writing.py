@@ -42,7 +42,7 @@ class SnapshotWriter:
     """Writes the snapshots of one client. Only one thread at a time may use it."""
 
     def __init__(self, folder: SnapshotFolder, kept: int, stopped: Callable[[], bool]) -> None:
-        """``kept`` snapshots of each task stay. ``stopped`` tells that copying is to end."""
+        """``kept`` snapshots of each task stay. ``stopped`` is set when copying is to end."""
         self._folder = folder
         self._kept = kept
         self._stopped = stopped
@@ -60,7 +60,7 @@ class SnapshotWriter:
         """
         of_task = task_folder(manifest.application_id, manifest.task)
         manifest = msgspec.structs.replace(manifest, files=self._files(checkpoint, of_task))
-        # What no manifest names may be a part of a file, or about to be deleted by another owner.
+        # A file that no manifest names may be a part of a file, or about to be deleted by another owner.
         known = self._referenced(of_task)
         sizes = self._folder.names(f"{of_task}/{FILES_FOLDER}")
         lacking = [

@@ -27,7 +27,7 @@ _EXAMPLE = "--source orders=parquet:/archive/orders"
 #: Kinds that are tables, which Spark reads; files are, too, if their columns are named.
 _TABLES: tuple[Kind, ...] = ("table", "iceberg", "delta", "orc", "jdbc")
 _TABLE_EXAMPLE = "--source 'orders=table:shop.orders?key=customer&timestamp=at'"
-#: What may be said of a table's columns; other names are options of Spark's reader.
+#: Options about a table's columns; other names are options of Spark's reader.
 _COLUMNS = ("key", "value", "timestamp", "partition", "offset", "partitions")
 #: A number below this one, a time in 1973, is not taken for milliseconds.
 _MILLISECONDS_MIN = 100_000_000_000

@@ -277,7 +277,7 @@ class BackfillJob:
 
     @contextmanager
     def executor(self, planned: Planned | None) -> Iterator[Executor | None]:
-        """What computes a plan. None: this process. ``planned`` is None if only Spark can make the plan."""
+        """The executor of a plan. None: this process. ``planned`` is None if only Spark can make the plan."""
         options, master, name = self._options, self._master, self._program.config.application_id
         if master is None:
             assert planned is not None, "without Spark the plan comes first"
@@ -297,7 +297,7 @@ class BackfillJob:
     @cached_property
     def _partitions(self) -> Mapping[str, int]:
         """The numbers of partitions of output topics on the target log: they decide the partition of each record. So do
-        those of topics whose history comes from a table that does not tell it."""
+        those of topics whose history comes from a table, which does not contain them."""
         config = self._program.config
         on_kafka = self._hand_over.to != "embedded" and config.bootstrap_servers is not None
         if not on_kafka and not config.embedded_log.exists():

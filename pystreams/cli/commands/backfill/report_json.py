@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def plan_json(
     planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence[Note], refused: str | None
 ) -> str:
-    """What a backfill will do. ``refused`` says why it would be refused now."""
+    """The plan of a backfill. ``refused`` says why it would be refused now."""
     manifest = planned.manifest
     expected = planned.expected_records()
     content = {
@@ -49,7 +49,7 @@ def plan_json(
 def report_json(
     plan: BackfillPlan, manifest: Manifest, emitted: Mapping[str, int], handed_over: HandedOver | None
 ) -> str:
-    """What a backfill has computed and written."""
+    """The result of a backfill."""
     done = [(one, manifest.slices[one.index]) for one in plan.slices if one.index in manifest.slices]
     content = {
         **_head(manifest),

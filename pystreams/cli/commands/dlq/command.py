@@ -306,7 +306,7 @@ def _write(writing: Writing) -> str:
 
 
 def _left_out(plan: ReplayPlan) -> str:
-    """What was left out, for the last line."""
+    """The records that were left out, for the last line."""
     texts = [f" Left out: {n:,} {why.value}." for why, n in plan.skipped.items()]
     return (f" Replayed before: {plan.replayed_before:,}." if plan.replayed_before else "") + "".join(texts)
 

@@ -1,6 +1,6 @@
 """Notices that a topic has more partitions now than when the records of dead letters came from it.
 
-A letter tells the partition that its record came from, and the key. If several keys were not in the partitions that
+A letter has the partition that its record came from, and the key. If several keys were not in the partitions that
 their hashes give now, but all in those that their hashes give with fewer partitions, the topic has grown.
 """
 
@@ -16,7 +16,7 @@ _CHANCE_MAX: Final = 0.01
 
 
 class Growth:
-    """What the letters of one topic say about the number of partitions that it had."""
+    """The number of partitions that a topic had, as far as its letters show it."""
 
     def __init__(self, topic: str, partitions: int) -> None:
         self._topic = topic

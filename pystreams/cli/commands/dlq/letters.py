@@ -18,7 +18,7 @@ CLIENT_ID: Final = "pystreams-dlq"
 REPLAYS_HEADER: Final = "__pystreams.replays"
 
 _FIRST_HEADER: Final = f"{DEAD_LETTER_HEADERS}exception"
-#: Bytes of the digest that tells records apart which came from the same position of topics with the same name.
+#: Bytes of the digest that distinguishes records which came from the same position of topics with the same name.
 _DIGEST_BYTES: Final = 6
 
 

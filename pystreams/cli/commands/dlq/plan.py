@@ -1,4 +1,4 @@
-"""What a replay will write, where, and what it will leave out."""
+"""The plan of a replay: the records that it will write, where, and those that it will leave out."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class ReplayPlan:
         return rows + [[f"{records:,}", f"left out: {why.value}"] for why, records in self.skipped.items()]
 
     def late_warning(self) -> str:
-        """What happens to records that were too late; empty if there are none."""
+        """A warning about records that were too late; empty if there are none."""
         if not self.late:
             return ""
         records = self.late.total()

@@ -52,7 +52,7 @@ class Letters:
 
     broker: Broker
     topic: TopicDescription
-    #: Identifies the topic among those that had or will have its name; empty if the log does not tell.
+    #: Identifies the topic among those that had or will have its name; empty if the log does not know.
     topic_id: str
     starts: dict[TopicPartition, int]
     ends: dict[TopicPartition, int]
@@ -81,7 +81,7 @@ class Letters:
 
 @dataclass(slots=True)
 class Seen:
-    """What a topic has, whether the options choose it or not."""
+    """Counts over all letters of a topic, whether the options choose them or not."""
 
     records: int = 0
     letters: int = 0

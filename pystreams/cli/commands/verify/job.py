@@ -113,7 +113,7 @@ def _verified(
     broker: Broker,
     executor: Executor | None,
 ) -> tuple[BackfillResult, Verified]:
-    """What history gives, and its comparison with the live stores."""
+    """The result of history, and its comparison with the live stores."""
     from pystreams.backfill.compute.driver import run
     from pystreams.backfill.compute.inline import InlineExecutor
     from pystreams.backfill.verification.verifying import compare, plan_verification, staging_folder

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def verified_json(result: BackfillResult, verified: Verified) -> str:
-    """What was compared, and what differs."""
+    """The comparison, and the entries that differ."""
     content = {
         "application_id": verified.application_id,
         "equal": verified.equal,
