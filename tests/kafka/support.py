@@ -10,6 +10,7 @@ from typing import Any
 from pystreams.app import App
 from pystreams.broker.kafka import KafkaBroker
 from pystreams.broker.kafka.streams_group import list_members
+from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import MemberName
 from tests.broker.following import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from tests.live.support import Log, eventually
@@ -57,7 +58,15 @@ class Cluster(Log):
         described = self.broker._client.describe_consumer_groups([group])[group].result()
         members = [MemberName(member.member_id, member.group_instance_id) for member in described.members]
         members += [MemberName(member.member_id, None) for member in self.streams_members(group)]
-        self.admin.remove_members(group, members)
+
+        def removed() -> bool:
+            try:
+                self.admin.remove_members(group, members)
+            except BrokerUnavailableError:  # A busy broker may need longer than the admin client waits.
+                return False
+            return True
+
+        eventually(removed)
 
     def streams_members(self, group: str) -> list[Any]:
         """The members to which the broker assigns tasks; none if the group is of another kind."""
