@@ -93,9 +93,10 @@ class ColumnInput:
         """Records that are too late at these stream times, as ``ColumnFold.drop_late`` takes them."""
         columns = [rows.column(name).to_pylist() for name in ("sequence", "timestamp", "key", "value")]
         headers = headers_of(rows.column("headers")) or [NO_HEADERS] * rows.num_rows
+        topic, partition = self._partition
         return [
             (
-                (*self._partition, offset, timestamp, of_record),
+                (topic, partition, offset, timestamp, of_record),
                 self._decode_key(key),
                 self._decode_value(value),
                 now,
