@@ -170,7 +170,7 @@ def _check_repetition(
     equal(everything(cut(there / "2", overwrite=True)), first, "run again")
     for stop in range(max(first["slices"]) + 1):
         try:
-            cut(there / "3", executor=Stopping(7, stop), resume=stop > 0)
+            cut(there / "3", executor=Stopping(batch_rows=7, slice=stop), resume=stop > 0)
             raise AssertionError("nothing died")
         except StopError:
             continue
