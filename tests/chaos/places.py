@@ -19,7 +19,7 @@ from tests.chaos.worker import EMBEDDED, ON_KAFKA
 from tests.kafka.server import JVM_OPTIONS, KafkaServer
 from tests.kafka.support import Cluster
 from tests.kills.aim import Point
-from tests.live.support import Log
+from tests.live.support import Log, freeze
 
 #: Of several brokers: any one of them may be lost.
 REPLICATED = {
@@ -52,7 +52,7 @@ class Broker:
 
     def freeze(self) -> None:
         self._changes(answers=False)
-        os.kill(self.server.pid, signal.SIGSTOP)
+        freeze(self.server.pid)
 
     def thaw(self) -> None:
         os.kill(self.server.pid, signal.SIGCONT)

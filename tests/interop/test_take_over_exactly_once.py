@@ -17,7 +17,7 @@ from tests.interop.java_side import why_not as no_java
 from tests.kafka.exactly_once.word_counts import APPLICATION, READ, WordCounts
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster
-from tests.live.support import eventually
+from tests.live.support import eventually, freeze
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +72,7 @@ def killed_with_an_open_transaction(words: WordCounts, process) -> None:
         words.write(20)
         eventually(lambda: words.cluster.committed(APPLICATION) != before, "a commit")
         eventually(written_and_open, "an open transaction")
-        process.send_signal(signal.SIGSTOP)
+        freeze(process.pid)
         if stays_open():
             return True
         process.send_signal(signal.SIGCONT)

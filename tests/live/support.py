@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,6 +150,23 @@ def eventually(condition: Callable[[], Any], what: str = "", timeout_s: float = 
         if time.monotonic() > end:
             raise AssertionError(f"not within {timeout_s:g} s: {what or condition}")
         time.sleep(0.01)
+
+
+def freeze(pid: int) -> None:
+    """Stop a process with SIGSTOP until it gets SIGCONT, and return when it stands still: on a busy machine its threads
+    go on for a moment."""
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: _threads_in(pid) <= {"T"}, f"process {pid} stands still")
+
+
+def _threads_in(pid: int) -> set[str]:
+    """The states of a process' threads, as Linux names them."""
+    with suppress(FileNotFoundError):  # A thread has just ended.
+        return {
+            (thread / "stat").read_text().rpartition(")")[2].split()[0]
+            for thread in Path(f"/proc/{pid}/task").iterdir()
+        }
+    return {"?"}
 
 
 def running(streams: Streams) -> None:

@@ -25,7 +25,7 @@ from tests.kafka.kills.journal import CLOSED, GIVEN_UP, RUNNING, Life, read_live
 from tests.kafka.kills.ledger import Account, Input, audit, check_outputs, input_of
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
 from tests.kills.flights import CHANGELOG, GROUP, read
-from tests.live.support import eventually
+from tests.live.support import eventually, freeze
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -228,7 +228,7 @@ class Job:
 
         def caught_at_work() -> bool:
             # Frozen, so that it does not commit between the look and the kill.
-            worker.process.send_signal(signal.SIGSTOP)
+            freeze(worker.process.pid)
             if self._left_uncommitted(worker):
                 return True
             worker.process.send_signal(signal.SIGCONT)

@@ -19,7 +19,7 @@ from pystreams.runtime.tasks import changelog_guard
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster, connect
 from tests.kafka.trouble_support import Counting
-from tests.live.support import caught_up, eventually
+from tests.live.support import caught_up, eventually, freeze
 
 pytestmark = [
     pytest.mark.slow,
@@ -80,7 +80,7 @@ def test_a_coordinator_that_is_silent_for_longer_than_the_session_is_survived(
     streams = counting.start()
     caught_up(streams)
     counting.write(5_000)
-    os.kill(fragile_server.pid, signal.SIGSTOP)
+    freeze(fragile_server.pid)
     try:
         time.sleep(6.0)  # connections stay open and nothing answers: that is what this test is about
     finally:

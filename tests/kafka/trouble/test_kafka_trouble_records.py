@@ -20,7 +20,7 @@ from pystreams.ids import TopicPartition
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster
 from tests.kafka.trouble_support import failure_of
-from tests.live.support import KEPT, TIMEOUT_S, caught_up
+from tests.live.support import KEPT, TIMEOUT_S, caught_up, freeze
 
 LIMIT = 5_000
 #: Larger than the limit of the topic, or than what the producer itself takes.
@@ -210,7 +210,7 @@ def test_records_that_expire_while_the_broker_is_silent_are_written_again(
         written += 1_000
 
     def silent_for_longer_than_a_record_may_wait() -> None:
-        os.kill(fragile_server.pid, signal.SIGSTOP)
+        freeze(fragile_server.pid)
         try:
             go_on.set()
             time.sleep(4.0)
@@ -240,7 +240,7 @@ def test_nothing_is_committed_past_a_record_that_expired(fragile_server: KafkaSe
     producer = broker.producer("p", "p")
     producer.send("t", 0, b"k", b"before", 1, ())
     producer.commit({}, None)
-    os.kill(fragile_server.pid, signal.SIGSTOP)
+    freeze(fragile_server.pid)
     try:
         producer.send("t", 0, b"k", b"expires", 2, ())
         for _ in range(2):  # the failure stays until what was done is forgotten
