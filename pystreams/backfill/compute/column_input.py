@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pystreams.backfill.application import LoadedApplication
 from pystreams.backfill.compute.shares import Share
-from pystreams.backfill.exchange.rows import Arrow, headers_of, pc
+from pystreams.backfill.exchange.rows import Arrow, headers_of, pc, place_of
 from pystreams.backfill.plan.dependencies import runs_processor
 from pystreams.backfill.plan.slices import Slice
 from pystreams.dsl.operators.final_columns import Batch, ColumnFold
@@ -78,7 +78,7 @@ class ColumnInput:
         mine[late] = False
         try:
             # Serdes and users' functions raise what they like. The way of single records finds the one that is bad.
-            drops = self._late_records(chunk.take(pa.array(late)), nows[late]) if len(late) else []
+            drops = self._late_records(chunk, late, nows) if len(late) else []
             batch = self._batch(*_only(mine, chunk, nows)) if mine.any() else None
         except Exception:  # noqa: BLE001
             return False
@@ -89,10 +89,12 @@ class ColumnInput:
         self._stream.passed(self._partition, chunk.num_rows, last + 1, int(timestamps.max()))
         return True
 
-    def _late_records(self, rows: Arrow, nows: Any) -> list[tuple[RecordContext, Any, Any, int]]:
-        """Records that are too late at these stream times, as ``ColumnFold.drop_late`` takes them."""
+    def _late_records(self, chunk: Arrow, late: Any, nows: Any) -> list[tuple[RecordContext, Any, Any, int]]:
+        """The records with the numbers ``late``, as ``ColumnFold.drop_late`` takes them. ``nows`` are the stream times
+        at all records of the chunk."""
+        rows = chunk.take(pa.array(late))
         columns = [rows.column(name).to_pylist() for name in ("sequence", "timestamp", "key", "value")]
-        headers = headers_of(rows.column("headers")) or [NO_HEADERS] * rows.num_rows
+        headers = _headers_at(chunk.column("headers"), late)
         topic, partition = self._partition
         return [
             (
@@ -102,7 +104,7 @@ class ColumnInput:
                 now,
             )
             for offset, timestamp, key, value, of_record, now in zip(
-                *columns, headers, nows.tolist(), strict=True
+                *columns, headers, nows[late].tolist(), strict=True
             )
         ]
 
@@ -125,9 +127,7 @@ class ColumnInput:
                 self._step.add_batch(batch)
             self._step.pass_time(now)
         except FoldingError as error:
-            offsets = chunk.column("sequence")
-            place = f"{self._partition} offsets {offsets[0]} to {offsets[-1]}"
-            error.extend(where=f"task {self._stream.task_id}, {place}")
+            error.extend(where=f"task {self._stream.task_id}, {place_of(chunk)}")
             raise
 
     def _chosen(self, values: Arrow) -> list[Chosen]:

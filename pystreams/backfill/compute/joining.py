@@ -47,7 +47,7 @@ def joined(work: TaskWork, task: int, shares: Sequence[StagedShare], work_dir: s
 
 
 def _records(partition: TopicPartition, shares: Sequence[StagedShare]) -> Iterator[Arrow]:
-    """The records that the shares have written to a partition, numbered anew."""
+    """The records of all shares for a partition, numbered from 0."""
     queues: list[tuple[QueueId, Iterator[Arrow]]] = [
         ((partition.topic, number), share.rows(Kind.RECORD, *partition))
         for number, share in enumerate(shares)

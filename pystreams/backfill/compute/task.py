@@ -25,7 +25,7 @@ from pystreams.backfill.compute.producer import CollectingProducer
 from pystreams.backfill.compute.shares import NotCutError, Share
 from pystreams.backfill.compute.slice_nodes import is_combining, slice_nodes
 from pystreams.backfill.compute.stored_entries import ChangeTimes, entries
-from pystreams.backfill.exchange.rows import Arrow, Kind, of_kind, pc, record_batch, upstream_id
+from pystreams.backfill.exchange.rows import Arrow, Kind, of_kind, pc, place_of, record_batch, upstream_id
 from pystreams.backfill.exchange.store_entries import StoreEntry, store_rows
 from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome, outcome_row
 from pystreams.backfill.plan.slices import Slice
@@ -207,7 +207,9 @@ class _TaskRun:
                 elif self._share is None:
                     yield from self._process(feed, chunk)
                 else:
-                    raise NotCutError(f"some of its records cannot be processed in columns: {_place(chunk)}")
+                    raise NotCutError(
+                        f"some of its records cannot be processed in columns: {place_of(chunk)}"
+                    )
                 self._consumed += chunk.num_rows
                 if commit_due:
                     self._commit()
@@ -416,12 +418,6 @@ def _merged(*mappings: Mapping[K, V]) -> dict[K, V]:
 
 def _nothing(_: int) -> None:
     """The default ``report``, which does nothing."""
-
-
-def _place(chunk: Arrow) -> str:
-    """Where the records of a chunk are, for people."""
-    topic, partition, first = (chunk.column(name)[0] for name in ("topic", "partition", "sequence"))
-    return f"{topic}-{partition} offsets {first} to {chunk.column('sequence')[-1]}"
 
 
 def _again(first: Arrow, rest: Iterator[Arrow]) -> Iterator[Arrow]:

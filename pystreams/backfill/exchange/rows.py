@@ -174,6 +174,12 @@ def headers_of(column: Arrow) -> list[Headers] | None:
     ]
 
 
+def place_of(rows: Arrow) -> str:
+    """Where records of one partition are, for people."""
+    topic, partition, first = (rows.column(name)[0] for name in ("topic", "partition", "sequence"))
+    return f"{topic}-{partition} offsets {first} to {rows.column('sequence')[-1]}"
+
+
 def runs_of(column: Arrow) -> list[tuple[Any, int, int]]:
     """The stretches of equal values of a column: (value, start, end)."""
     size = len(column)
