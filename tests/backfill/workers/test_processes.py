@@ -46,13 +46,21 @@ def test_processes_give_what_an_inline_run_gives(name: str, tmp_path: Path) -> N
 
 
 def test_tasks_run_in_several_processes(tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    began.mkdir()
+
+    def pid_beside_another(_: int) -> int:
+        (began / str(os.getpid())).touch()
+        eventually(lambda: len(list(began.iterdir())) == 2)
+        return os.getpid()
+
     app = App("pids")
-    app.stream("numbers", key=str, value=int).map_values(lambda _: os.getpid()).to("pids", value=int)
-    past = {"numbers": [lines([(str(n), n, n) for n in range(2_000)]) for _ in range(4)]}
-    result = Backfill(app, memory(past), tmp_path, executor=TWO).run()
+    app.stream("numbers", key=str, value=int).map_values(pid_beside_another).to("pids", value=int)
+    past = {"numbers": [lines([(str(n), n, n) for n in range(20)]) for _ in range(4)]}
+    result = Backfill(app, memory(past), tmp_path / "work", executor=TWO).run()
     pids = {record.value for records in result.sink("pids").values() for record in records}
     assert len(pids) == 2
-    assert str(os.getpid()).encode() not in pids
+    assert str(os.getpid()) not in {path.name for path in began.iterdir()}
 
 
 def test_the_driver_hears_of_every_task(tmp_path: Path) -> None:
