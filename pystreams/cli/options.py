@@ -89,6 +89,30 @@ SetOption: TypeAlias = Annotated[
     ),
 ]
 
+HttpOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--http",
+        metavar="HOST:PORT",
+        envvar="PYSTREAMS_HTTP",
+        help="Serve /metrics for Prometheus, /live and /ready. A port alone is of this machine only. Needs the "
+        "extra [bold]http[/].",
+        show_default=False,
+    ),
+]
+
+ReadyLagOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--ready-lag",
+        metavar="RECORDS",
+        min=0,
+        envvar="PYSTREAMS_READY_LAG",
+        help="The application is ready only while so many records wait at most. Default: any number",
+        show_default=False,
+    ),
+]
+
 QuietOption: TypeAlias = Annotated[
     bool,
     typer.Option(

@@ -132,6 +132,7 @@ class StreamTask:
         self._order: HeadOrder = TimestampOrder() if order is None else order
         tags = {"thread_id": services.thread_id, "task_id": task_id}
         self._processed = services.metrics.counter(names.PROCESSED, **tags)
+        self._process_ms = services.metrics.measure(names.PROCESS_LATENCY, **tags)
         self._punctuated = services.metrics.counter(names.PUNCTUATED, **tags)
         handlers = Handlers.of(config)
         self._counts = services.left_out.of_task(task_id)
@@ -350,6 +351,7 @@ class StreamTask:
             return 0
         group, timing = self._group, self.timing
         self._hurried = False
+        began_ms = self._services.clock.monotonic_ms()
         refused, done = group.settle(), 0
         while (
             done < max_records and (until_ms is None or group.has_head(until_ms)) and group.is_ready(now_ms)
@@ -370,7 +372,10 @@ class StreamTask:
         if refused and not done:
             # Records that the caches forwarded at the last commit may have scheduled a punctuator that is due already.
             self._punctuate_stream_time()
-        self._processed.add(done)
+        if done:
+            self._processed.add(done)
+            ended_ms = self._services.clock.monotonic_ms()
+            self._process_ms.record(ended_ms - began_ms, done, ended_ms)
         return done + refused
 
     def _punctuate_stream_time(self) -> int:
@@ -433,15 +438,15 @@ class StreamTask:
                 self._group.touched(queue)
         return done
 
-    def punctuate_wall_clock(self, now_ms: int) -> bool:
-        """Call each wall-clock punctuator that is due once. True if any was called."""
+    def punctuate_wall_clock(self, now_ms: int) -> int:
+        """Call each wall-clock punctuator that is due once. Returns the number of calls."""
         if self.phase is not Phase.STARTED:
-            return False
+            return 0
         called = self.wall_punctuations.punctuate(now_ms)
         if called:
             self._punctuated.add(called)
             self._commit_needed = True
-        return called > 0
+        return called
 
     def next_wall_clock_punctuation_ms(self) -> int | None:
         """The time (ms) at which the next wall-clock punctuator is due; None if none is scheduled."""

@@ -1,10 +1,12 @@
-"""Counters and gauges of an application, readable in its process.
+"""Counters, gauges and measures of an application, readable in its process.
 
-``registry`` holds them by name and tags, ``names`` has the names, which are Kafka Streams' own.
+``registry`` holds them by name and tags, ``measure`` has averages and maxima of what was measured lately, ``names`` the
+names, which are Kafka Streams' own, and ``catalogue`` the groups and meanings of all.
 """
 
 from __future__ import annotations
 
+from pystreams.metrics.measure import Measure
 from pystreams.metrics.registry import Counter, Gauge, Metrics, Sample
 
-__all__ = ["Counter", "Gauge", "Metrics", "Sample"]
+__all__ = ["Counter", "Gauge", "Measure", "Metrics", "Sample"]

@@ -1,15 +1,22 @@
 """Names of metrics: those of Kafka Streams are the same, so that dashboards for Java applications fit.
 
-Tags: ``thread_id`` and ``task_id`` (``0_1``), where the metric's group has them.
+Tags: ``thread_id`` and ``task_id`` (``0_1``), where the metric's group has them. Names of measures lack the suffixes
+``-avg`` and ``-max``.
 Source: org.apache.kafka.streams.processor.internals.metrics.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
+
+Tags: TypeAlias = tuple[tuple[str, str], ...]
+
+# Per thread and per task.
+PROCESS_LATENCY: Final = "process-latency"
 
 # Per task.
 DROPPED_RECORDS: Final = "dropped-records-total"
+# Also per thread.
 PROCESSED: Final = "process-total"
 PUNCTUATED: Final = "punctuate-total"
 # Changelog records that were restored before the task ran, and that its standby has read; what is left to restore.
@@ -28,13 +35,47 @@ GRACE_NEEDED_MAX: Final = "late-records-grace-needed-max-ms"
 
 # Per thread.
 POLLED: Final = "poll-total"
+POLL_LATENCY: Final = "poll-latency"
+POLL_RATIO: Final = "poll-ratio"
+POLL_RECORDS: Final = "poll-records"
+PROCESS_RATIO: Final = "process-ratio"
+PROCESS_RECORDS: Final = "process-records"
+PUNCTUATE_LATENCY: Final = "punctuate-latency"
+PUNCTUATE_RATIO: Final = "punctuate-ratio"
 COMMITTED: Final = "commit-total"
+COMMIT_LATENCY: Final = "commit-latency"
+COMMIT_RATIO: Final = "commit-ratio"
 TASKS_CREATED: Final = "task-created-total"
 TASKS_CLOSED: Final = "task-closed-total"
+THREAD_STATE: Final = "thread-state"
+
+# Per thread, and not in Kafka Streams: rebalances, and the time from each until all tasks run; the thread's tasks
+# and standbys.
+REBALANCES: Final = "rebalance-total"
+REBALANCE_PAUSE: Final = "rebalance-pause"
+TASKS: Final = "tasks"
+STANDBYS: Final = "standbys"
+
+# Per task, and not in Kafka Streams: records that were read and wait, and stream time.
+BUFFERED_RECORDS: Final = "buffered-records"
+STREAM_TIME: Final = "stream-time-ms"
+
+# Per store with a cache, and not in Kafka Streams, which has the size of a task's caches, and the ratio of hits.
+CACHE_MISSES: Final = "cache-misses-total"
+CACHE_WRITES: Final = "cache-writes-total"
+CACHE_SIZE: Final = "cache-size-bytes-total"
+
+# Per buffer of a suppressed table, as of now. Kafka Streams has averages and maxima of both.
+BUFFER_COUNT: Final = "suppression-buffer-count"
+BUFFER_SIZE: Final = "suppression-buffer-size"
+
+# Per input partition (``client_id`` is the consumer's).
+RECORDS_LAG: Final = "records-lag"
 
 # Per client.
 ALIVE_STREAM_THREADS: Final = "alive-stream-threads"
 FAILED_STREAM_THREADS: Final = "failed-stream-threads"
+CLIENT_STATE: Final = "client-state"
 
 # Per client, and not in Kafka Streams: the group's tasks that stream time waits for, and that it no longer waits for.
 LAGGING_TASKS: Final = "lagging-tasks"
@@ -46,5 +87,23 @@ SNAPSHOTS_TAKEN: Final = "snapshot-total"
 SNAPSHOT_BYTES_COPIED: Final = "snapshot-copied-bytes-total"
 SNAPSHOTS_USED: Final = "snapshot-used-total"
 
+# Per worker of a supervisor, and not in Kafka Streams: how often its process was started again.
+WORKER_RESTARTS: Final = "worker-restarts-total"
+
 # Per thread, and not in Kafka Streams: its tasks that pause because they are too far ahead of one that lags.
 PAUSED_TASKS: Final = "paused-tasks"
+
+#: The counters that also have a rate.
+WITH_RATE: Final = frozenset(
+    {
+        DROPPED_RECORDS,
+        PROCESSED,
+        PUNCTUATED,
+        RESTORED,
+        UPDATED,
+        POLLED,
+        COMMITTED,
+        TASKS_CREATED,
+        TASKS_CLOSED,
+    }
+)

@@ -1,12 +1,22 @@
-"""Counters and gauges of one process, by name and tags."""
+"""The metrics of one process, by name and tags."""
 
 from __future__ import annotations
 
+import math
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
-Tags: TypeAlias = tuple[tuple[str, str], ...]
+from pystreams.clock import Clock, SystemClock
+from pystreams.metrics.catalogue import group_of, rank_of
+from pystreams.metrics.measure import WINDOW_MS, Measure
+from pystreams.metrics.names import WITH_RATE, Tags
+
+Key: TypeAlias = tuple[str, Tags]
+
+#: The greatest whole number up to which a float has all of them.
+_EXACT_MAX: Final = 2**53
 
 
 class Counter:
@@ -33,7 +43,7 @@ class Gauge:
         self.value = value
 
 
-Metric = TypeVar("Metric", Counter, Gauge)
+Metric = TypeVar("Metric", Counter, Gauge, Measure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,43 +55,143 @@ class Sample:
     value: float
 
 
+#: Gives samples whenever somebody looks: of what is known at that moment anyway.
+Source: TypeAlias = Callable[[], Iterable[Sample]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """The values of counters at two moments (monotonic), from which rates are computed."""
+
+    before_ms: float
+    before: dict[Key, float]
+    last_ms: float
+    last: dict[Key, float]
+
+
 class Metrics:
     """The registry of all metrics: makes them and finds them.
 
     The same name and tags give the same object. Keep the object: a look-up per record would be slow.
     """
 
-    def __init__(self) -> None:
-        self._metrics: dict[tuple[str, Tags], Counter | Gauge] = {}
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = SystemClock() if clock is None else clock
+        self._metrics: dict[Key, Counter | Gauge | Measure] = {}
+        self._sources: list[Source] = []
+        #: The names under which the share of the time is shown, by the key of the measure.
+        self._shares: dict[Key, str] = {}
         self._lock = threading.Lock()
+        now_ms = self._clock.monotonic_ms()
+        self._marks = _Marks(now_ms, {}, now_ms, {})
 
     def counter(self, name: str, **tags: object) -> Counter:
-        """The counter with this name and these tags. Raises ``TypeError`` if they belong to a gauge."""
-        return self._get(Counter, name, tags)
+        """The counter with this name and these tags. Raises ``TypeError`` if they belong to another kind of metric."""
+        return self._get(Counter, Counter, name, tags)
 
     def gauge(self, name: str, **tags: object) -> Gauge:
-        """The gauge with this name and these tags. Raises ``TypeError`` if they belong to a counter."""
-        return self._get(Gauge, name, tags)
+        """The gauge with this name and these tags. Raises ``TypeError`` if they belong to another kind of metric."""
+        return self._get(Gauge, Gauge, name, tags)
+
+    def measure(self, name: str, share: str = "", /, **tags: object) -> Measure:
+        """The measure with these tags, whose samples are ``name-avg`` and ``name-max``; of durations also their share
+        of the time, under the name ``share``. Raises ``TypeError`` if they belong to another kind of metric."""
+        if share:
+            self._shares[name, _texts(tags)] = share
+        return self._get(Measure, lambda: Measure(self._clock.monotonic_ms()), name, tags)
+
+    def attach(self, source: Source) -> None:
+        """Have ``snapshot`` ask ``source`` for samples, too, and ``total`` for those that no other source before it and
+        no metric has."""
+        self._sources.append(source)
 
     def total(self, name: str, **tags: object) -> float:
-        """The sum over all metrics with this name and at least these tags; 0 if there are none."""
+        """The sum over all metrics with this name and at least these tags; 0 if there are none. If a thread and its
+        tasks, or a task and its steps, both have the metric, only those of the tasks or steps count."""
         wanted = set(_texts(tags))
-        return sum(s.value for s in self.snapshot() if s.name == name and wanted <= set(s.tags))
+        found: list[Sample] = []
+        for ask in (self._counted, *self._sources):
+            found = found or [s for s in ask() if s.name == name and wanted <= set(s.tags)]
+        finest = max((rank_of(sample.tags) for sample in found), default=0)
+        return sum(sample.value for sample in found if rank_of(sample.tags) == finest)
 
     def snapshot(self) -> list[Sample]:
-        """All metrics, in order of name and tags."""
-        with self._lock:
-            metrics = sorted(self._metrics.items(), key=lambda item: item[0])
-        return [Sample(name, tags, metric.value) for (name, tags), metric in metrics]
+        """All metrics, in order of name and tags. Averages and maxima of what was not measured lately are left out, and
+        whatever a program has set to something else than a finite number."""
+        samples = [sample for ask in (self._counted, *self._sources) for sample in ask()]
+        return sorted(samples, key=lambda sample: (sample.name, sample.tags))
 
-    def _get(self, kind: type[Metric], name: str, tags: dict[str, object]) -> Metric:
+    def roll(self) -> None:
+        """Remember the values of counters now and then, so that rates are those of the last 30 to 60 seconds. Called
+        often, by any thread."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._marks.last_ms < WINDOW_MS:
+            return
+        with self._lock:
+            marks = self._marks
+            if now_ms - marks.last_ms >= WINDOW_MS:
+                self._marks = _Marks(marks.last_ms, marks.last, now_ms, self._totals())
+
+    def _totals(self) -> dict[Key, float]:
+        """The values of all counters that have a rate."""
+        return {
+            key: metric.value
+            for key, metric in self._metrics.items()
+            if key[0] in WITH_RATE and isinstance(metric, Counter)
+        }
+
+    def _counted(self) -> list[Sample]:
+        self.roll()
+        with self._lock:
+            metrics, marks = list(self._metrics.items()), self._marks
+        return [sample for key, metric in metrics for sample in self._samples(key, metric, marks)]
+
+    def _samples(self, key: Key, metric: Counter | Gauge | Measure, marks: _Marks) -> Iterator[Sample]:
+        name, tags = key
+        now_ms = self._clock.monotonic_ms()
+        if isinstance(metric, Measure):
+            for suffix, value in (("avg", metric.average(now_ms)), ("max", metric.maximum(now_ms))):
+                if value is not None:
+                    yield Sample(f"{name}-{suffix}", tags, value)
+            if key in self._shares:
+                yield Sample(self._shares[key], tags, metric.share(now_ms))
+            return
+        value = _number(metric.value)
+        if value is None:
+            return
+        yield Sample(name, tags, value)
+        if isinstance(metric, Counter) and name in WITH_RATE and group_of(name, tags):
+            elapsed_s = (now_ms - marks.before_ms) / 1000
+            grown = value - marks.before.get(key, 0)
+            yield Sample(
+                name.removesuffix("total") + "rate", tags, grown / elapsed_s if elapsed_s > 0 else 0.0
+            )
+
+    def _get(
+        self, kind: type[Metric], make: Callable[[], Metric], name: str, tags: dict[str, object]
+    ) -> Metric:
         key = (name, _texts(tags))
         with self._lock:
-            metric = self._metrics.setdefault(key, kind())
+            metric = self._metrics.get(key)
+            if metric is None:
+                metric = self._metrics[key] = make()
         if not isinstance(metric, kind):
             raise TypeError(f"{name} {dict(key[1])} is a {type(metric).__name__}, not a {kind.__name__}")
         return metric
 
 
+def _number(value: object) -> float | None:
+    """What a program has set, as a number that any format can hold; None: it has none."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if not math.isfinite(number):
+        return None
+    return value if type(value) is int and abs(value) <= _EXACT_MAX else number
+
+
 def _texts(tags: dict[str, object]) -> Tags:
-    return tuple(sorted((name, str(value)) for name, value in tags.items()))
+    """The tags as text that can be encoded."""
+    texts = ((name, str(value).encode(errors="replace").decode()) for name, value in tags.items())
+    return tuple(sorted(texts))

@@ -14,5 +14,6 @@ Begin with ``streams``, the client that users start. The packages, from the top 
 - ``catching_up/`` what keeps records from being late while an application works off what its topics held before.
 
 ``run_client`` runs a client until a signal or the end of the input, ``client_state`` holds the states of a client,
+``health`` says whether it works and whether others may rely on it,
 ``uncaught`` the handler of errors that end a thread. ``signals`` stops the client on Ctrl-C and SIGTERM.
 """

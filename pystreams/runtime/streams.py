@@ -18,13 +18,14 @@ from datetime import timedelta
 
 from pystreams.broker.connecting import open_broker
 from pystreams.broker.port import Broker
-from pystreams.clock import Clock, SystemClock
+from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.config import StreamsConfig, settings_from_environment
 from pystreams.dsl.builder import Buildable, own_config
 from pystreams.engine.failures.lateness import LateRecords
 from pystreams.errors import ConfigError, StateError, StreamsError
-from pystreams.metrics import Metrics, names
+from pystreams.metrics import Metrics, Sample, names
 from pystreams.runtime.client_state import CLIENT_SUCCESSORS, ClientState
+from pystreams.runtime.health import Health, health_of
 from pystreams.runtime.queries.global_queries import local_store
 from pystreams.runtime.queries.placing import KeyPartitioner
 from pystreams.runtime.queries.store_queries import LocalStore
@@ -34,7 +35,8 @@ from pystreams.runtime.startup.client_start import build_topology, prepare
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.threads.global_thread import GlobalStores
 from pystreams.runtime.threads.progress import Progress, ThreadProgress
-from pystreams.runtime.threads.stream_thread import StreamThread
+from pystreams.runtime.threads.progress_metrics import thread_samples
+from pystreams.runtime.threads.stream_thread import LOOK_TIMEOUT_MS, StreamThread
 from pystreams.runtime.threads.thread_end import asked_to_stop
 from pystreams.runtime.threads.thread_state import ThreadState
 from pystreams.runtime.uncaught import (
@@ -53,6 +55,8 @@ StateListener = Callable[[ClientState, ClientState], None]
 
 _GOING = frozenset({ClientState.REBALANCING, ClientState.RUNNING})
 _ENDED = frozenset({ClientState.NOT_RUNNING, ClientState.ERROR})
+#: States as numbers, as in Kafka Streams.
+_STATES = tuple(ClientState)
 _ANSWER_TIMEOUT_S = 30.0
 #: Limits the wait for a state listener that itself waits for the caller of ``close``.
 _LISTENER_TIMEOUT_S = 10.0
@@ -88,11 +92,15 @@ class Streams:
                 hint='give a configuration: Streams(topology, StreamsConfig.of(application_id="..."))',
             )
         self.config: StreamsConfig = config
-        self.metrics = Metrics()
+        self._clock = SystemClock() if clock is None else clock
+        self.metrics = Metrics(self._clock)
+        self.metrics.attach(self._progress_samples)
+        self.metrics.attach(self._store_samples)
+        # From the start: an alert on its growth would not see a metric that begins with 1.
+        self.metrics.counter(names.FAILED_STREAM_THREADS)
         #: The error that ended the client, if there was one.
         self.failure: BaseException | None = None
         self._built = build_topology(application, config)
-        self._clock = SystemClock() if clock is None else clock
         self._given_broker = broker
         self._worker = worker
         self._broker: Broker | None = None
@@ -295,6 +303,32 @@ class Streams:
                 self._records_of_ended_threads + sum(thread.records for thread in threads), threads
             )
 
+    def health(self, *, lag_max: int | None = None) -> Health:
+        """Whether the client works (``live``) and others may rely on it (``ready``), with the reasons why not.
+
+        A client is ready when all its tasks are restored and run, and ``lag_max`` records at most wait in their inputs
+        (None: any number). It is not live after an error has ended it, and when a function of the program has not
+        returned for ``max_poll_interval_ms``: nothing but a new process helps then."""
+        with self._changed:
+            threads = list(self._threads)
+            return health_of(
+                self._state,
+                [thread.snapshot for thread in threads],
+                {thread.name: thread.round_ms for thread in threads},
+                stuck_after_ms=self.config.max_poll_interval_ms,
+                lag_max=lag_max,
+            )
+
+    @property
+    def client_id(self) -> str:
+        """The name of the client, with which the names of its threads begin; empty before the start."""
+        if self._context is None:
+            return ""
+        worker = self._context.worker.number
+        if self.config.client_id is not None:
+            return f"{self.config.client_id}-{worker}"
+        return f"{self.config.application_id}-{self._context.process_id}-{worker}"
+
     @property
     def left_out(self) -> dict[str, int]:
         """The number of records that were moved to the dead-letter topic, skipped because they failed, or dropped, in
@@ -427,10 +461,25 @@ class Streams:
 
     def housekeeping(self) -> None:
         if self._context is not None:
+            self.metrics.roll()
             self._context.cleanup.now_and_then()
             self._context.left_out.log_counts(self._clock.monotonic_ms())
 
     # Internals
+
+    def _progress_samples(self) -> list[Sample]:
+        """The metrics of what is known anyway."""
+        threads = self.progress().threads
+        return [
+            Sample(names.CLIENT_STATE, (), _STATES.index(self._state)),
+            *(sample for thread in threads for sample in thread_samples(thread)),
+        ]
+
+    def _store_samples(self) -> list[Sample]:
+        """The metrics of stores, at which only their threads may look."""
+        deadline = Deadline(self._clock, LOOK_TIMEOUT_MS)
+        looks = [thread.look_at_stores(deadline) for thread in list(self._threads)]
+        return [sample for look in looks for sample in look()]
 
     def _require_created(self, what: str) -> None:
         if self._state is not ClientState.CREATED:
@@ -444,12 +493,10 @@ class Streams:
         """Create a thread with the least free number. The caller starts it."""
         assert self._context is not None
         context = self._context
-        prefix = f"{self.config.application_id}-{context.process_id}-{context.worker.number}"
-        name = prefix if self.config.client_id is None else f"{self.config.client_id}-{context.worker.number}"
         taken = {thread.index for thread in self._threads}
         index = next(i for i in range(1, len(taken) + 2) if i not in taken)
         thread = StreamThread(
-            f"{name}-StreamThread-{index}",
+            f"{self.client_id}-StreamThread-{index}",
             index,
             context,
             self,

@@ -7,7 +7,7 @@ never costs local state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,11 +31,13 @@ from pystreams.state.disk.directory import (
 )
 from pystreams.state.disk.rocksdb import RocksDatabase, RocksTable
 from pystreams.state.disk.rocksdb_memory import RocksResources, shared_resources
+from pystreams.state.figures import ROCKSDB_PROPERTIES, BufferFigures, CacheFigures, StoreFigures
 from pystreams.state.formats import pack_int64, unpack_int64
 from pystreams.state.layers.layer import AsLogged, Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
 from pystreams.state.store import LogChange, Store, StoreContext
+from pystreams.state.stores.change_buffer import ChangeBuffer
 from pystreams.state.stores.kinds import open_layer, open_store, split_of
 from pystreams.state.table import MemoryTable
 
@@ -280,6 +282,17 @@ class TaskStores:
     def uncommitted_bytes(self) -> int:
         """Roughly the memory of all writes since the last commit, without the caches."""
         return sum(part.overlay.size_bytes for part in self._parts.values())
+
+    def figures(self) -> Iterator[StoreFigures]:
+        """The figures of each store, as of now."""
+        for part in self._parts.values():
+            table, store, cache = part.table, part.store, part.store.cache
+            yield StoreFigures(
+                part.spec,
+                None if cache is None else CacheFigures(cache.size_bytes, cache.misses, cache.writes),
+                BufferFigures(len(store), store.size_bytes) if isinstance(store, ChangeBuffer) else None,
+                table.properties(ROCKSDB_PROPERTIES) if isinstance(table, RocksTable) else {},
+            )
 
     def changelog_offset(self, store: str) -> int | None:
         """The changelog offset from which to restore ``store``; None: restore from the beginning."""

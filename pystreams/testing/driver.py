@@ -107,7 +107,7 @@ class TopologyTestDriver:
         self._producer = MemoryProducer()
         self._failure: BaseException | None = None
         self._closed = False
-        self.metrics = Metrics()
+        self.metrics = Metrics(self._clock)
         self._left_out = LeftOut(self.config.errors_dead_letter_queue_topic_name)
         self._folder = tempfile.TemporaryDirectory(prefix="pystreams-test-driver-")
         self._globals: GlobalState | None = None

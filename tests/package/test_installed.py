@@ -15,8 +15,11 @@ from tests.docs.shell import Shell
 from tests.docs.walk import walk
 from tests.package.build_kit import ROOT
 
-#: What the extras ``backfill`` and ``pandas`` bring, by the names under which it is imported.
-EXTRAS = {"cloudpickle", "loky", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
+#: What the extras ``backfill``, ``pandas`` and ``http`` bring, by the names under which it is imported.
+EXTRAS = {
+    *("cloudpickle", "loky", "numpy", "pandas", "py4j", "pyarrow", "pyspark"),
+    *("prometheus_client", "starlette", "uvicorn"),
+}
 
 #: What is only loaded by those who have one of them.
 OF_EXTRAS = (
@@ -24,6 +27,9 @@ OF_EXTRAS = (
     "pystreams.dsl.operators.final_columns",
     "pystreams.dsl.operators.state_columns",
     "pystreams.log.tables",
+    "pystreams.serving.pages",
+    "pystreams.serving.prometheus",
+    "pystreams.serving.server",
 )
 
 IMPORT_ALL = """

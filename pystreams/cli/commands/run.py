@@ -14,8 +14,10 @@ from pystreams.cli.options import (
     ApplicationIdOption,
     BootstrapServersOption,
     EmbeddedLogOption,
+    HttpOption,
     LogFormatOption,
     QuietOption,
+    ReadyLagOption,
     SetOption,
     StateDirOption,
     flags_of_place,
@@ -97,6 +99,8 @@ def run(
             show_default=False,
         ),
     ] = None,
+    http: HttpOption = None,
+    ready_lag: ReadyLagOption = None,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print all settings in force, and do not run.")
     ] = False,
@@ -124,7 +128,11 @@ def run(
     [bold]pystreams run apps.wordcount --workers 4[/]
 
     [bold]pystreams run apps.wordcount --create-topics --partitions 2[/]
+
+    [bold]pystreams run apps.wordcount --http 127.0.0.1:8080[/]
     """
+    from pystreams.cli.watching import WatchOptions, shown
+
     logs = LogOptions(verbose, quiet, log_format)
     log_to_stderr(logs)
     if partitions is not None and not create_topics:
@@ -137,6 +145,7 @@ def run(
         "allow_expired": allow_expired,
         "accept_loss": ",".join(accept_loss) if accept_loss else None,
     }
+    watch = WatchOptions.parse(http, ready_lag)
     if create_topics and not show_config:
         _create_topics(application, setting, flags, partitions or 1)
     if workers is not None and not show_config:
@@ -144,10 +153,18 @@ def run(
         from pystreams.cli.commands.workers.supervisor import run_workers
 
         jobs = [
-            Job(application, number, flags, setting or [], until_caught_up, replace(logs, worker=number))
+            Job(
+                application,
+                number,
+                flags,
+                setting or [],
+                until_caught_up,
+                replace(logs, worker=number),
+                measured=http is not None,
+            )
             for number in range(1, workers + 1)
         ]
-        raise typer.Exit(run_workers(jobs, until_caught_up=until_caught_up, logs=logs))
+        raise typer.Exit(run_workers(jobs, until_caught_up=until_caught_up, logs=logs, watch=watch))
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of, show_settings
 
@@ -157,8 +174,11 @@ def run(
         return
     config = settings_of(app, setting, **flags)
     from pystreams.runtime.streams import Streams
+    from pystreams.serving.watched import WatchedClient
 
-    run_streams(Streams(app, config), until_caught_up=until_caught_up, logs=logs)
+    streams = Streams(app, config)
+    with shown(WatchedClient(streams, watch.ready_lag), watch):
+        run_streams(streams, until_caught_up=until_caught_up, logs=logs)
 
 
 def _create_topics(

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from pystreams.clock import Clock
 from pystreams.engine.failures.lateness import LateRecords, add_up
+from pystreams.runtime.health import Health, too_much_lag
 from pystreams.runtime.supervisor.restarts import Causes, RestartPolicy
 from pystreams.runtime.supervisor.worker import Failure, Report, Worker, WorkerState
 from pystreams.runtime.supervisor.worker_notes import (
@@ -194,6 +195,19 @@ class Supervision:
             left_out=sum((worker.left_out for worker in self.workers.values()), Counter()),
             late=add_up(late for worker in self.workers.values() for late in worker.late),
         )
+
+    def health(self, lag_max: int | None) -> Health:
+        """The health of all workers together; ``lag_max`` records may wait in all inputs (None: any number). May be
+        called from another thread."""
+        workers = list(self.workers.values())
+        reasons = [
+            f"worker {worker.number}: {reason}"
+            for worker in workers
+            for reason in worker.report.health.reasons or ([] if worker.ready else [worker.shown_state])
+        ]
+        if not reasons and lag_max is not None:
+            reasons += too_much_lag(self._lag(), lag_max)
+        return Health(all(worker.report.health.live for worker in workers), not reasons, tuple(reasons))
 
     def _lag(self) -> int | None:
         lags = [worker.report.lag for worker in self.workers.values() if worker.report.tasks]

@@ -17,6 +17,8 @@ from typing import Final
 import msgspec
 
 from pystreams.engine.failures.lateness import LateRecords, add_up
+from pystreams.metrics import Sample
+from pystreams.runtime.health import Health
 from pystreams.transitions import check_transition
 
 
@@ -52,7 +54,8 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     that its process has processed; ``lag`` is None while it is not known. ``tasks`` are its own, ``all_tasks`` those of
     the application, ``standby_lag`` is that of all its ``standbys`` (None: not known), and ``caught_up`` is about the
     whole application. The group considers a worker dead that is silent for ``patience_ms`` (None: never). ``left_out``
-    counts the records that its process has left out, by their fate, ``late`` those of them that were too late."""
+    counts the records that its process has left out, by their fate, ``late`` those of them that were too late.
+    ``health`` is its client's, whatever its lag."""
 
     state: str
     records: int = 0
@@ -65,6 +68,14 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     patience_ms: int | None = None
     left_out: dict[str, int] = {}
     late: list[LateRecords] = []
+    health: Health = Health(live=True, ready=False)
+
+
+class Measured(msgspec.Struct, frozen=True, tag=True):
+    """The metrics of a worker's client, which it sends every few seconds if somebody wants them."""
+
+    client_id: str
+    samples: list[Sample]
 
 
 _NOTHING_TOLD = Report("starting")
@@ -142,6 +153,11 @@ class Worker:
         if self.state is WorkerState.RUNNING:
             return self.report.state == "rebalancing"
         return self.state in (WorkerState.STARTING, WorkerState.BACKING_OFF)
+
+    @property
+    def ready(self) -> bool:
+        """Whether its client is, whatever its lag."""
+        return self.state is WorkerState.RUNNING and self.report.health.ready
 
     @property
     def shown_state(self) -> str:

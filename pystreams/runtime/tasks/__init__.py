@@ -9,6 +9,7 @@ records in changelogs that another process has written, ``purge`` deletes proces
 others that nobody needs any more, and ``overflow_reading`` reads what does not fit beside committed offsets.
 ``stopwatch`` ends a stretch of processing that takes too long, ``time_order`` lets tasks process in the order of time
 while they have a ``backlog``, ``time_bounds`` bounds their stream time by what is known about the tasks before them,
-and ``pausing`` lets those pause that are far ahead of others in the group. ``client_context`` holds the objects that
+and ``pausing`` lets those pause that are far ahead of others in the group. ``store_metrics`` has what stores and their
+caches show of themselves. ``client_context`` holds the objects that
 all tasks of a client share. ``state_cleanup`` deletes old directories of tasks that run elsewhere.
 """

@@ -159,16 +159,21 @@ class TaskManager:
 
     def lag(self, task: ActiveTask) -> int | None:
         """Offsets between what a task has processed and the end of its inputs as last seen; None: not known."""
+        lags = self.lags(task)
+        return None if lags is None else sum(lags.values())
+
+    def lags(self, task: ActiveTask) -> dict[TopicPartition, int] | None:
+        """The same for each input; None: one of them is not known."""
         if task.status is not TaskStatus.RUNNING:
             return None
-        total = 0
+        lags: dict[TopicPartition, int] = {}
         for partition, position in task.stream.positions().items():
             end_offset = self._consumer.known_end_offset(partition)
             if end_offset is None:
                 return None
             at = position.offset if task.stream.buffered(partition) else self._consumer.position(partition)
-            total += max(0, end_offset - at)
-        return total
+            lags[partition] = max(0, end_offset - at)
+        return lags
 
     def buffered(self, task: ActiveTask) -> int:
         """Records of a task that were read and wait."""
@@ -562,12 +567,12 @@ class TaskManager:
         for task in self._tasks:
             task.interrupt()
 
-    def punctuate(self, now_ms: int) -> bool:
-        """Run the wall-clock punctuators that are due."""
-        punctuated = False
+    def punctuate(self, now_ms: int) -> int:
+        """Run the wall-clock punctuators that are due. Returns the number of calls."""
+        punctuated = 0
         for task in self.running:
             self.working = task
-            punctuated |= task.stream.punctuate_wall_clock(now_ms)
+            punctuated += task.stream.punctuate_wall_clock(now_ms)
         self.working = None
         if punctuated:
             self._context.in_use.processing()

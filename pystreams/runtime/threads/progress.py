@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.restoring.store_restore import StoreRestore
@@ -14,7 +15,7 @@ from pystreams.runtime.threads.thread_state import ThreadState
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
     """``lag`` is the number of offsets between what is processed and the end of the inputs as last seen, None while
-    that is not known. ``buffered`` counts records that were read and wait."""
+    that is not known; ``lags`` has it by input then. ``buffered`` counts records that were read and wait."""
 
     task_id: TaskId
     status: TaskStatus
@@ -22,6 +23,7 @@ class TaskProgress:
     lag: int | None = None
     buffered: int = 0
     stream_time_ms: int = -1
+    lags: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +90,21 @@ class Progress:
 
 def task_progress(tasks: TaskManager) -> tuple[TaskProgress, ...]:
     """The tasks of a thread, seen by itself."""
-    return tuple(
-        TaskProgress(
-            task.task_id,
-            task.status,
-            tuple(sorted(task.inputs)),
-            tasks.lag(task),
-            tasks.buffered(task),
-            task.stream.stream_time,
+    progress = []
+    for task in sorted(tasks.tasks(), key=lambda task: task.task_id):
+        lags = tasks.lags(task)
+        progress.append(
+            TaskProgress(
+                task.task_id,
+                task.status,
+                tuple(sorted(task.inputs)),
+                None if lags is None else sum(lags.values()),
+                tasks.buffered(task),
+                task.stream.stream_time,
+                lags or {},
+            )
         )
-        for task in sorted(tasks.tasks(), key=lambda task: task.task_id)
-    )
+    return tuple(progress)
 
 
 def standby_progress(tasks: TaskManager) -> tuple[StandbyProgress, ...]:

@@ -21,7 +21,6 @@ from pystreams.errors import (
     TransactionEndedError,
 )
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.metrics import names
 from pystreams.runtime.group.group_wait import GroupWait
 from pystreams.runtime.group.membership_data import (
     AssignmentInfo,
@@ -36,6 +35,7 @@ from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.threads.follow_up import FollowUp
 from pystreams.runtime.threads.requests import Requests
+from pystreams.runtime.threads.thread_metrics import ThreadMetrics
 from pystreams.runtime.threads.thread_state import ThreadState
 from pystreams.runtime.threads.thread_summary import ThreadSummary
 from pystreams.runtime.threads.trouble import Trouble
@@ -119,6 +119,8 @@ class Rounds:
         self._follow_up: FollowUp | None = None
         #: How many records were processed.
         self.records = 0
+        #: When the present round began (monotonic).
+        self.began_ms = context.clock.monotonic_ms()
         self._owner = owner
         self._name = owner.name
         self._context = context
@@ -147,8 +149,7 @@ class Rounds:
             parts.clients.consumer, context.admin, self._clock, config.stall_timeout_ms, owner.name
         )
         self._summary = ThreadSummary(owner.name, config.log_summary_interval_ms, self._clock)
-        self._commits = context.metrics.counter(names.COMMITTED, thread_id=owner.name)
-        self._polls = context.metrics.counter(names.POLLED, thread_id=owner.name)
+        self._metrics = ThreadMetrics(context.metrics, owner.name)
         #: The answers to errors, by what they ask for. One that is not answered ends the thread.
         self._answers: Mapping[Action, Answer] = {
             "retry": self._retry,
@@ -159,6 +160,7 @@ class Rounds:
 
     def go_round(self) -> None:
         """One round; what it raises is answered by the error's own ``action``. Raises what has no answer."""
+        self.began_ms = self._clock.monotonic_ms()
         try:
             self._round()
             self._trouble.succeeded(restoring=not self.tasks.settled, caught_up=self._caught_up)
@@ -238,6 +240,7 @@ class Rounds:
         )
 
     def _take_on(self, generation: int, partitions: tuple[TopicPartition, ...], info: AssignmentInfo) -> None:
+        self._metrics.assigned(self._clock.monotonic_ms())
         before = self.tasks.task_ids()
         if not before:
             self._context.hand_over.check()
@@ -246,6 +249,7 @@ class Rounds:
         self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
         self.tasks.begin_generation(generation)
         self.tasks.assign(partitions, self._standbys(info, frozenset(partitions)))
+        self._metrics.carried_out()
         now, standbys = self.tasks.task_ids(), self.tasks.standby_ids()
         log.info(
             "[%s] generation %d: tasks %s (new %s, gone %s)%s",
@@ -283,12 +287,14 @@ class Rounds:
     def _poll(self) -> None:
         if self._owner.state is ThreadState.PARTITIONS_ASSIGNED and self.tasks.settled:
             self._owner.enter(ThreadState.RUNNING)
+            self._metrics.settled(self._clock.monotonic_ms())
+        began_ms = self._clock.monotonic_ms()
         try:
             batches = self.clients.consumer.poll(self._poll_timeout_ms())
         except OffsetOutOfRangeError as error:
             self.tasks.check_positions(error)
             return
-        self._polls.add()
+        self._metrics.polled(batches, began_ms, self._clock.monotonic_ms())
         if batches:
             self.tasks.add_batches(batches)
         self._stalls.polled(self.tasks.reads)
@@ -319,7 +325,11 @@ class Rounds:
         while not self._requests.stop.is_set():
             started_ms = clock.monotonic_ms()
             processed = self.tasks.process(self._round_records, clock.now_ms())
-            self.tasks.punctuate(clock.now_ms())
+            processed_ms = clock.monotonic_ms()
+            if processed:
+                self._metrics.processed(processed, started_ms, processed_ms)
+            if punctuated := self.tasks.punctuate(clock.now_ms()):
+                self._metrics.punctuated(punctuated, processed_ms, clock.monotonic_ms())
             took_ms = clock.monotonic_ms() - started_ms
             self._maybe_commit()
             if not processed:
@@ -350,9 +360,10 @@ class Rounds:
             self._requests.commit.clear()
             started_ms = self._clock.monotonic_ms()
             tasks.commit()
-            self._commit_took_ms = self._clock.monotonic_ms() - started_ms
+            ended_ms = self._clock.monotonic_ms()
+            self._commit_took_ms = ended_ms - started_ms
             self._trouble.over()
-            self._commits.add()
+            self._metrics.committed(started_ms, ended_ms)
             self._cache.resize(self._requests.cache_bytes)
         self._last_commit_ms = self._clock.monotonic_ms()
         tasks.upkeep()
@@ -419,7 +430,7 @@ class Rounds:
             self.tasks.take_snapshots()
             if self._follow_up is not None and self._follow_up.due(self.tasks.standby_lags):
                 self.clients.member.request_rejoin()
-            self._summary.log_if_due(self.records, int(self._commits.value), len(self.tasks.tasks()))
+            self._summary.log_if_due(self.records, self._metrics.commits, len(self.tasks.tasks()))
             self._owner.housekeeping()
 
 

@@ -14,8 +14,10 @@ from typing import Protocol, TypeVar
 
 from pystreams.broker.group_application import GroupApplication
 from pystreams.broker.port import TransactionContent
+from pystreams.clock import Deadline
 from pystreams.errors import StreamsError, TaskMigratedError
 from pystreams.ids import MemberName, TaskId
+from pystreams.metrics import Sample
 from pystreams.runtime.group.broker_assignor import BrokerAssignor
 from pystreams.runtime.group.group_assignor import GroupAssignor
 from pystreams.runtime.group.group_wait import GroupWait
@@ -34,6 +36,7 @@ from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.stopwatch import Stopwatch
+from pystreams.runtime.tasks.store_metrics import store_samples
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.tasks.task_opening import TaskOpener
 from pystreams.runtime.threads.progress import (
@@ -43,7 +46,6 @@ from pystreams.runtime.threads.progress import (
     task_progress,
 )
 from pystreams.runtime.threads.requests import Requests
-from pystreams.runtime.threads.restore_gauges import RestoreGauges
 from pystreams.runtime.threads.rounds import Rounds, ThreadParts
 from pystreams.runtime.threads.thread_end import ask_all_to_stop, close_all, placed
 from pystreams.runtime.threads.thread_state import THREAD_SUCCESSORS, ThreadState
@@ -55,6 +57,9 @@ from pystreams.transitions import check_transition
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: The longest wait for a look at the stores of threads.
+LOOK_TIMEOUT_MS = 1_000.0
 
 #: The most that a member sends of its topology: Kafka keeps the subscriptions of all members in one record of 1 MB.
 _TOPOLOGY_BYTES = 8_192
@@ -110,7 +115,6 @@ class StreamThread:
         #: Whether to leave the group at the end; None: as the kind of membership says.
         self._leave: bool | None = None
         self._topology = pack_topology(context.in_use.now.topology)
-        self._gauges = RestoreGauges(context.metrics, name)
         #: Once everything is open.
         self._rounds: Rounds | None = None
 
@@ -151,9 +155,34 @@ class StreamThread:
     def alive(self) -> bool:
         return self.state not in (ThreadState.PENDING_SHUTDOWN, ThreadState.DEAD)
 
+    @property
+    def round_ms(self) -> float:
+        """For how long the thread has been in its present round, which takes a fraction of a second when all is well;
+        0 before the first round and after the last."""
+        rounds = self._rounds
+        return (
+            0.0 if rounds is None or not self.alive else self._context.clock.monotonic_ms() - rounds.began_ms
+        )
+
     def call(self, function: Callable[[TaskManager], T]) -> Future[T]:
         """Have ``function`` called by the thread between two rounds. The future fails if the thread ends before."""
         return self._requests.calls.put(function)
+
+    def look_at_stores(self, deadline: Deadline) -> Callable[[], list[Sample]]:
+        """Have the thread look at its stores. Returns a function that waits for their metrics: none if the thread is
+        the one that asks, or too busy to look before the deadline, because metrics are not worth a longer wait."""
+        if self.is_current or not self.alive or self.round_ms > LOOK_TIMEOUT_MS:
+            return list
+        looked = self.call(lambda tasks: store_samples(tasks, self.name))
+
+        def samples() -> list[Sample]:
+            try:
+                return looked.result(deadline.remaining_ms() / 1000)
+            except (StreamsError, TimeoutError):
+                looked.cancel()
+                return []
+
+        return samples
 
     def owners_of(self, subtopology: int) -> dict[int, str]:
         """Which thread of the group has each partition of a sub-topology with stores, from the last assignment."""
@@ -367,7 +396,6 @@ class StreamThread:
             tuple(sorted(rounds.tasks.paused)),
             standby_progress(rounds.tasks),
         )
-        self._gauges.show(self.snapshot.restoring, self.snapshot.standbys)
 
     def application_shutdown(self) -> None:
         """A member of the group asked the whole application to stop."""

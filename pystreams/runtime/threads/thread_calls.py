@@ -53,6 +53,7 @@ class CallQueue(Generic[Subject]):
                 _, future = self._queue.get_nowait()
             except Empty:
                 return
-            future.set_exception(
-                StateError(f"thread {self._thread} has ended", hint="its tasks go to other threads")
-            )
+            if future.set_running_or_notify_cancel():
+                future.set_exception(
+                    StateError(f"thread {self._thread} has ended", hint="its tasks go to other threads")
+                )

@@ -68,6 +68,7 @@ class ItemCache(NamedCache):
         return entry.item
 
     def _load(self, address: Any) -> Any:
+        self.misses += 1
         raw = self._below(address)
         return None if raw is None else self._decode(raw)
 

@@ -130,6 +130,14 @@ class RocksTable:
     def flushing(self) -> bool:
         return bool(self._family.property_int_value("rocksdb.num-immutable-mem-table"))
 
+    def properties(self, names: Iterable[str]) -> dict[str, int]:
+        """RocksDB's properties with these names; those that it does not know are left out."""
+        try:
+            values = {name: self._family.property_int_value(f"rocksdb.{name}") for name in names}
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            _fail(error, "read", self._database.path)
+        return {name: value for name, value in values.items() if value is not None}
+
     def approximate_count(self) -> int:
         return self._family.property_int_value("rocksdb.estimate-num-keys") or 0
 

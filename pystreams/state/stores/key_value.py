@@ -39,6 +39,7 @@ class KeyValueCache(ItemCache):
         self.keys: SortedKeys[bytes] = SortedKeys(self.entries)
 
     def _load(self, address: bytes) -> Any:
+        self.misses += 1
         raw = self._below(address)
         if raw is None:
             return None

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from pystreams.cli.commands.workers.channel import Channel, Message
-from pystreams.runtime.supervisor.worker import Failure, Report
+from pystreams.metrics import Metrics
+from pystreams.runtime.supervisor.worker import Failure, Measured, Report
 
 
 @pytest.fixture
@@ -43,6 +44,17 @@ def test_reports_that_nobody_reads_are_left_out_and_the_failure_is_not(ends):
         read += drain(supervisor)
     sending.join()
     assert read == [*(Report("running", records=number) for number in range(sent)), failure]
+
+
+def test_metrics_arrive_as_they_were_whatever_a_program_has_set(ends):
+    supervisor, worker = ends
+    metrics = Metrics()
+    for name, value in (("a", 3), ("b", 0.5), ("nan", float("nan")), ("true", True), ("large", 10**30)):
+        metrics.gauge(name, path="\udcff").set(value)
+    measured = Measured("client", metrics.snapshot())
+    assert worker.send(measured)
+    assert drain(supervisor) == [measured]
+    assert {sample.name for sample in measured.samples} == {"a", "b", "true", "large"}
 
 
 def test_nobody_waits_for_a_supervisor_that_is_gone(ends):

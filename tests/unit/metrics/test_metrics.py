@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
@@ -58,6 +60,45 @@ def test_a_snapshot_has_everything_in_order_and_stays():
     snapshot = metrics.snapshot()
     counter.add(1)
     assert snapshot == [Sample("a", (("task_id", "0_0"),), 1), Sample("b", (), 2.5)]
+
+
+def test_what_a_program_sets_is_a_number_that_every_format_can_hold_or_left_out():
+    metrics = Metrics()
+    odd = (float("nan"), float("inf"), "7", None, object(), Decimal("sNaN"), 10**400, [1])
+    for number, value in enumerate(("x", *odd)):
+        metrics.gauge(f"left-out-{number}").set(value)
+    for name, value in (("a", 3), ("b", True), ("c", Decimal("2.5")), ("d", Fraction(1, 4)), ("e", 10**20)):
+        metrics.gauge(name).set(value)
+    # A text that is a number is taken for it.
+    shown = {sample.name: sample.value for sample in metrics.snapshot()}
+    assert shown == {"a": 3, "b": 1, "c": 2.5, "d": 0.25, "e": 1e20, "left-out-3": 7}
+    assert {type(value) for value in shown.values()} == {int, float}
+
+
+def test_tags_are_texts_that_can_be_encoded():
+    metrics = Metrics()
+    metrics.gauge("a", path="\udcff.csv").set(1)
+    assert metrics.snapshot() == [Sample("a", (("path", "?.csv"),), 1)]
+
+
+def test_sources_are_asked_in_turn_and_no_more_than_needed():
+    metrics, asked = Metrics(), []
+
+    def source(name: str):
+        def samples() -> list[Sample]:
+            asked.append(name)
+            return [Sample(name, (), 5)]
+
+        return samples
+
+    metrics.counter("counted").add(2)
+    metrics.attach(source("first"))
+    metrics.attach(source("second"))
+    assert metrics.total("counted") == 2
+    assert asked == []
+    assert metrics.total("first") == 5
+    assert asked == ["first"]
+    assert [sample.name for sample in metrics.snapshot()] == ["counted", "first", "second"]
 
 
 def test_threads_that_ask_at_once_get_one_metric():

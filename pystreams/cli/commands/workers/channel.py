@@ -14,13 +14,14 @@ from typing import Any, TypeAlias
 import msgspec
 
 from pystreams.cli.terminal.logs import LogOptions
-from pystreams.runtime.supervisor.worker import Failure, Report
+from pystreams.runtime.supervisor.worker import Failure, Measured, Report
 
 _READ_BYTES = 65_536
 
 
 class Job(msgspec.Struct, frozen=True, tag=True):
-    """The work of a worker. ``flags`` and ``settings`` are those of the command line."""
+    """The work of a worker. ``flags`` and ``settings`` are those of the command line. ``measured``: whether somebody
+    wants its metrics."""
 
     application: str
     number: int
@@ -28,6 +29,7 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     settings: list[str]
     until_caught_up: bool
     logs: LogOptions
+    measured: bool = False
 
     @property
     def log_options(self) -> list[str]:
@@ -40,7 +42,7 @@ class StopRequest(msgspec.Struct, frozen=True, tag=True):
     """Asks a worker to commit, to leave the group and to end."""
 
 
-Message: TypeAlias = Job | StopRequest | Report | Failure
+Message: TypeAlias = Job | StopRequest | Report | Measured | Failure
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Message).decode

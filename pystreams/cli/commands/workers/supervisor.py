@@ -20,10 +20,13 @@ from pystreams.cli.terminal.last_line import counted, log_last_line
 from pystreams.cli.terminal.logs import LogOptions, command_log, json_of_worker
 from pystreams.cli.terminal.progress import Meter
 from pystreams.cli.terminal.show_error import on_the_same_log, show_parts
+from pystreams.cli.watching import WatchOptions, shown
 from pystreams.clock import SystemClock
+from pystreams.metrics import Sample, names
+from pystreams.runtime.health import Health
 from pystreams.runtime.signals import stop_on_signals
 from pystreams.runtime.supervisor.supervision import Instruction, Kill, Note, Start, Stop, Supervision
-from pystreams.runtime.supervisor.worker import Failure, Report
+from pystreams.runtime.supervisor.worker import Failure, Measured, Report
 
 _WAIT_S: Final = 0.1
 
@@ -56,6 +59,8 @@ class Supervisor:
 
     def __init__(self, supervision: Supervision, jobs: Mapping[int, Job]) -> None:
         self.supervision = supervision
+        #: The last metrics of each worker that has a process.
+        self.measured: dict[int, Measured] = {}
         self._jobs = jobs
         self._processes: dict[int, WorkerProcess] = {}
         self._selector = selectors.DefaultSelector()
@@ -133,6 +138,7 @@ class Supervisor:
         for source in self._sources(process):
             self._selector.unregister(source.readable)
         del self._processes[process.number]
+        self.measured.pop(process.number, None)
         process.close()
 
     def _sources(self, process: WorkerProcess) -> list[_Source]:
@@ -154,12 +160,34 @@ class Supervisor:
                 source.take(source.process, piece)
         return found
 
-    def _hear(self, process: WorkerProcess, message: Report | Failure) -> None:
-        self.supervision.heard(process.number, message)
+    def _hear(self, process: WorkerProcess, message: Report | Measured | Failure) -> None:
+        if isinstance(message, Measured):
+            self.measured[process.number] = message
+        else:
+            self.supervision.heard(process.number, message)
 
 
-def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions) -> int:
-    """Run one worker for each job until a signal, the end of the input or a failure; returns the exit code."""
+class WatchedWorkers:
+    """All workers together. Implements ``serving.watched.Watched``."""
+
+    def __init__(self, supervisor: Supervisor, ready_lag: int | None) -> None:
+        self._supervisor = supervisor
+        self._ready_lag = ready_lag
+
+    def health(self) -> Health:
+        return self._supervisor.supervision.health(self._ready_lag)
+
+    def samples(self) -> Mapping[str, Sequence[Sample]]:
+        own = [
+            Sample(names.WORKER_RESTARTS, (("worker", str(worker.number)),), worker.restarts)
+            for worker in list(self._supervisor.supervision.workers.values())
+        ]
+        return {"": own, **{one.client_id: one.samples for one in list(self._supervisor.measured.values())}}
+
+
+def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions, watch: WatchOptions) -> int:
+    """Run one worker for each job until a signal, the end of the input or a failure; returns the exit code. Raises
+    ``ConfigError`` if the HTTP server cannot start."""
     clock = SystemClock()
     supervision = Supervision(len(jobs), clock, until_caught_up=until_caught_up)
     meter = Meter(clock)
@@ -168,6 +196,7 @@ def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions)
         stop_on_signals(stop),
         workers_display_for(logs, meter, clock) as display,
         Supervisor(supervision, {job.number: job for job in jobs}) as supervisor,
+        shown(WatchedWorkers(supervisor, watch.ready_lag), watch),
     ):
         supervisor.run(stop, lambda: display.update(supervision, supervisor.pids()))
     meter.update(supervision.summary().records)

@@ -21,13 +21,16 @@ from pystreams.cli.terminal.user_lines import user_lines
 from pystreams.errors import AppLoadError, ConfigError, RetentionError, StreamsError, TopologyError
 from pystreams.runtime.run_client import reached_the_end
 from pystreams.runtime.streams import Streams
-from pystreams.runtime.supervisor.worker import Failure, Report
+from pystreams.runtime.supervisor.worker import Failure, Measured, Report
 from pystreams.runtime.threads.progress import Progress
 
 #: The time that a worker has for its last commit after its supervisor is gone.
 ORPHAN_TIMEOUT_S = 30.0
 
 _REPORT_INTERVAL_S = 0.2
+
+#: Metrics come with every so many reports: they are larger, and nobody looks so often.
+_REPORTS_PER_MEASURED = 10
 
 
 class Leash:
@@ -65,10 +68,12 @@ class Reporter:
     """Reports the client's progress to the supervisor a few times a second, whatever the client is doing. The first
     report follows the start, and shows that the application can run."""
 
-    def __init__(self, channel: Channel, streams: Streams, *, until_caught_up: bool) -> None:
+    def __init__(self, channel: Channel, streams: Streams, *, until_caught_up: bool, measured: bool) -> None:
         self._channel = channel
         self._streams = streams
         self._until_caught_up = until_caught_up
+        self._measured = measured
+        self._reports = 0
         self._caught_up = False
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -108,8 +113,12 @@ class Reporter:
                 patience_ms=config.session_timeout_ms,
                 left_out=self._streams.left_out,
                 late=self._streams.late_records,
+                health=self._streams.health(),
             )
         )
+        if self._measured and self._reports % _REPORTS_PER_MEASURED == 0:
+            self._channel.send(Measured(self._streams.client_id, self._streams.metrics.snapshot()))
+        self._reports += 1
 
 
 def run_job(job: Job, channel: Channel, leash: Leash) -> None:
@@ -120,7 +129,7 @@ def run_job(job: Job, channel: Channel, leash: Leash) -> None:
     log_to_stderr(job.logs)
     application = load_application(job.application)
     streams = Streams(application, settings_of(application, job.settings, **job.flags), worker=job.number)
-    reporter = Reporter(channel, streams, until_caught_up=job.until_caught_up)
+    reporter = Reporter(channel, streams, until_caught_up=job.until_caught_up, measured=job.measured)
     leash.begin()
     try:
         streams.run(stop=leash.stop, on_progress=reporter)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.clock import ManualClock
+from pystreams.runtime.health import Health
 from pystreams.runtime.supervisor.restarts import RestartPolicy
 from pystreams.runtime.supervisor.supervision import (
     AWAY_MS,
@@ -311,6 +313,46 @@ def test_the_lag_is_not_known_while_tasks_may_be_nobodys(dead):
         scene.until_restart(1)
         scene.run(1, report=Report("rebalancing"))
     assert scene.supervision.summary().lag is None
+
+
+READY = Report("running", lag=3, tasks=1, health=Health(live=True, ready=True))
+
+
+@pytest.mark.parametrize("lag_max,ready", [(None, True), (6, True), (5, False)])
+def test_workers_are_ready_together_and_their_lags_add_up(lag_max, ready):
+    scene = Scene()
+    assert scene.supervision.health(lag_max).reasons == ("worker 1: starting", "worker 2: starting")
+    scene.run(report=READY)
+    reasons = () if ready else ("6 records wait, more than 5",)
+    assert scene.supervision.health(lag_max) == Health(True, ready, reasons)
+
+
+def test_one_worker_that_is_not_ready_is_named_with_its_reason():
+    scene = Scene()
+    scene.run(report=READY)
+    restoring = Health(live=True, ready=False, reasons=("t restores 0_1",))
+    scene.run(2, report=msgspec.structs.replace(READY, health=restoring))
+    assert scene.supervision.health(None) == Health(True, False, ("worker 2: t restores 0_1",))
+
+
+def test_a_worker_that_is_started_again_is_not_ready_and_no_reason_to_restart_all():
+    scene = Scene()
+    scene.run(report=READY)
+    scene.die(1)
+    assert scene.supervision.health(None) == Health(True, False, ("worker 1: backing off",))
+    scene.until_restart(1)
+    scene.run(1, report=READY)
+    assert scene.supervision.health(None).ready
+
+
+def test_a_worker_that_hangs_is_a_reason_to_restart_all():
+    scene = Scene()
+    scene.run(report=READY)
+    stuck = Health(live=False, ready=False, reasons=("t has been at the same work for 301 s",))
+    scene.run(2, report=msgspec.structs.replace(READY, health=stuck))
+    found = scene.supervision.health(None)
+    assert not found.live
+    assert found.reasons == ("worker 2: t has been at the same work for 301 s",)
 
 
 def test_who_is_silent_is_told_once_and_left_alone():

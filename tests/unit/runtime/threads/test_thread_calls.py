@@ -39,3 +39,13 @@ def test_a_cancelled_call_is_left_out() -> None:
     calls.put(lambda numbers: seen.append(1)).cancel()
     calls.answer([])
     assert seen == []
+
+
+def test_a_call_that_was_cancelled_does_not_hinder_the_end() -> None:
+    calls: CallQueue[list[int]] = CallQueue("t")
+    cancelled, waiting = calls.put(len), calls.put(len)
+    cancelled.cancel()
+    calls.refuse()
+    assert cancelled.cancelled()
+    with pytest.raises(StateError, match="thread t has ended"):
+        waiting.result(0)

@@ -1,0 +1,46 @@
+"""The metrics of stores and their caches. Nothing is counted for them: their thread looks when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from pystreams.metrics import Sample, names
+from pystreams.runtime.tasks.task_manager import TaskManager
+from pystreams.state.figures import StoreFigures
+from pystreams.state.spec import WINDOWED_KINDS
+
+#: The tags under which Kafka Streams has the properties of RocksDB.
+_STATE_TAG: Final = "rocksdb_state_id"
+_STATE_TAGS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(WINDOWED_KINDS, "rocksdb_window_state_id"),
+    "session": "rocksdb_session_state_id",
+}
+#: The tag under which Kafka Streams has the buffers of suppressed tables.
+_BUFFER_TAG: Final = "in_memory_suppression_state_id"
+
+
+def store_samples(tasks: TaskManager, thread: str) -> list[Sample]:
+    """The metrics of the stores of running tasks; called by their thread."""
+    return [
+        sample
+        for task in tasks.running
+        for figures in task.state.figures()
+        for sample in _of_store(figures, (("task_id", str(task.task_id)), ("thread_id", thread)))
+    ]
+
+
+def _of_store(figures: StoreFigures, tags: tuple[tuple[str, str], ...]) -> Iterator[Sample]:
+    store, cache, buffer = figures.spec.name, figures.cache, figures.buffer
+    if cache is not None:
+        of_cache = (("record_cache_id", store), *tags)
+        yield Sample(names.CACHE_SIZE, of_cache, cache.size_bytes)
+        yield Sample(names.CACHE_MISSES, of_cache, cache.misses)
+        yield Sample(names.CACHE_WRITES, of_cache, cache.writes)
+    if buffer is not None:
+        of_buffer = ((_BUFFER_TAG, store), *tags)
+        yield Sample(names.BUFFER_COUNT, of_buffer, buffer.records)
+        yield Sample(names.BUFFER_SIZE, of_buffer, buffer.size_bytes)
+    of_state = ((_STATE_TAGS.get(figures.spec.kind, _STATE_TAG), store), *tags)
+    for name, value in figures.rocksdb.items():
+        yield Sample(name, of_state, value)

@@ -1,0 +1,65 @@
+"""The address that the server listens on: this machine only, unless the user names another one."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from dataclasses import dataclass
+from typing import Final
+
+from pystreams.errors import ConfigError
+
+LOOPBACK: Final = "127.0.0.1"
+
+_PORT: Final = re.compile(r"\d{1,5}", re.ASCII)
+
+_HINT: Final = (
+    "write HOST:PORT, for example 127.0.0.1:8080, or 0.0.0.0:8080 for all addresses of this machine"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Port 0 is any free one."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """``HOST:PORT``, or a port alone, which is of this machine only. Raises ``ConfigError``."""
+        host, _, port = text.strip().rpartition(":")
+        host = host.removeprefix("[").removesuffix("]") or LOOPBACK
+        if not _PORT.fullmatch(port) or int(port) > 65_535:
+            raise ConfigError(f"{text!r} is not an address to listen on", hint=_HINT)
+        return cls(host, int(port))
+
+    def listen(self) -> socket.socket:
+        """A socket that listens. Raises ``ConfigError`` if there is no such address here, or if its port is in use."""
+        try:
+            family, _, _, _, where = socket.getaddrinfo(
+                self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            return socket.create_server(where[:2], family=family, backlog=128)
+        except (OSError, ValueError) as error:  # a name that cannot be one is a ValueError
+            raise ConfigError(
+                f"nothing can listen on {self}",
+                why=_reason(error),
+                hint="choose another address or port: port 0 is any free one",
+            ) from None
+
+    @property
+    def name(self) -> str:
+        """The host as URLs have it."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.port}"
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """What the operating system or the resolver of names says, without Python's additions."""
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)

@@ -1,0 +1,65 @@
+"""Figures of a store for its metrics: how its cache does, what it holds back, how RocksDB does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pystreams.state.spec import StoreSpec
+
+#: The properties of RocksDB that Kafka Streams shows, by the names of its metrics. Source:
+#: org.apache.kafka.streams.state.internals.metrics.RocksDBMetrics.
+ROCKSDB_PROPERTIES: Final = (
+    "num-entries-active-mem-table",
+    "num-deletes-active-mem-table",
+    "num-entries-imm-mem-tables",
+    "num-deletes-imm-mem-tables",
+    "num-immutable-mem-table",
+    "cur-size-active-mem-table",
+    "cur-size-all-mem-tables",
+    "size-all-mem-tables",
+    "mem-table-flush-pending",
+    "num-running-flushes",
+    "compaction-pending",
+    "num-running-compactions",
+    "estimate-pending-compaction-bytes",
+    "total-sst-files-size",
+    "live-sst-files-size",
+    "num-live-versions",
+    "block-cache-capacity",
+    "block-cache-usage",
+    "block-cache-pinned-usage",
+    "estimate-num-keys",
+    "estimate-table-readers-mem",
+    "background-errors",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFigures:
+    """``misses`` counts entries that were read one by one and were not in the cache, which weighs ``size_bytes``;
+    ``writes`` those that were written."""
+
+    size_bytes: int
+    misses: int
+    writes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BufferFigures:
+    """How many changes a buffer holds back, and what they weigh, as its limits count it."""
+
+    records: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFigures:
+    """``cache`` is None without a cache, ``buffer`` if the store is none of changes that are held back; ``rocksdb`` has
+    the properties, and is empty for a store in memory."""
+
+    spec: StoreSpec
+    cache: CacheFigures | None
+    buffer: BufferFigures | None
+    rocksdb: Mapping[str, int]

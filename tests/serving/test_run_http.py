@@ -1,0 +1,135 @@
+"""``pystreams run --http``: the pages are there while the application runs, with workers at one address for all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.workers.workers_kit import WorkersRun
+from tests.live.support import Log, eventually
+from tests.serving.http_kit import get, scrape
+
+TASKS = "kafka_streams_stream_task_metrics"
+
+COPYING = """
+from pystreams import App
+
+app = App("copying", poll_ms=10)
+app.stream("in", key=str, value=int).to("out")
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
+    """The log that commands find in the folder, and the program beside it."""
+    for variable in os.environ:
+        if variable.startswith(("PYSTREAMS_", "NOTIFY_", "WATCHDOG_")):
+            monkeypatch.delenv(variable)
+    (tmp_path / ".pystreams").mkdir()
+    (tmp_path / "copying.py").write_text(COPYING, encoding="utf-8")
+    log = Log(tmp_path / ".pystreams")
+    log.create("in", "out", partitions=4)
+    yield log
+    log.close()
+
+
+class Run(WorkersRun):
+    """A run that serves pages."""
+
+    @property
+    def address(self) -> str:
+        """Where they are, once the run has said so."""
+        return self.says(r"Metrics and health are at http://(\S+):")[1]
+
+
+@pytest.fixture
+def start(tmp_path: Path):
+    runs: list[Run] = []
+
+    def start(*arguments: str, **environment: str) -> Run:
+        runs.append(Run(tmp_path, "copying", *arguments, **environment))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.close()
+
+
+def write(log: Log, records: int) -> None:
+    for partition in range(4):
+        log.write("in", [(str(n), n, n) for n in range(records)], partition=partition)
+
+
+def test_an_application_shows_its_metrics_and_health_until_it_is_stopped(log, start):
+    write(log, 10)
+    run = start("--http", "0", "--ready-lag", "0")
+    eventually(lambda: get(run.address, "/ready").status == 200)
+    assert get(run.address, "/live").status == 200
+    assert scrape(run.address).total(f"{TASKS}_process_total") == 40
+    assert get(run.address, "/").text.split() == ["/metrics", "/live", "/ready"]
+    run.send(signal.SIGTERM)
+    run.ends_with(0)
+    assert "all is committed: 40 records" in run.text
+
+
+@pytest.mark.slow
+def test_workers_share_one_address_and_a_killed_one_shows(log, start):
+    write(log, 10)
+    run = start("--workers", "2", "--http", "127.0.0.1:0")
+    eventually(lambda: get(run.address, "/ready").status == 200)
+    eventually(lambda: scrape(run.address).total(f"{TASKS}_process_total") == 40)
+    eventually(lambda: len(scrape(run.address).labels("pystreams_tasks")) == 2)
+    os.kill(run.all_there(2)[1], signal.SIGKILL)
+    eventually(
+        lambda: any(reason.startswith("worker 1: ") for reason in get(run.address, "/ready").json["reasons"])
+    )
+    assert get(run.address, "/live").status == 200
+    eventually(lambda: scrape(run.address).total("pystreams_worker_restarts_total", worker="1") == 1)
+    eventually(lambda: get(run.address, "/ready").status == 200)
+    run.send(signal.SIGTERM)
+    run.ends_with(0)
+
+
+@pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=["alone", "workers"])
+def test_an_address_that_is_taken_ends_the_run_before_it_begins(log, start, workers):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        run = start("--http", str(port), *workers)
+        run.ends_with(2)
+    assert f"nothing can listen on 127.0.0.1:{port}" in run.text
+    assert "Traceback" not in run.text
+
+
+def test_what_is_no_address_is_refused_before_anything_is_created(log, start):
+    run = start("--http", "localhost", "--create-topics")
+    run.ends_with(2)
+    assert "'localhost' is not an address to listen on" in run.text
+    assert "HOST:PORT" in run.text
+    assert "Created" not in run.text
+    assert "Traceback" not in run.text
+
+
+def test_an_address_for_all_is_said_to_be_one(log, start):
+    run = start("--http", "0.0.0.0:0", "--until-caught-up")
+    run.ends_with(0)
+    assert "/ready; whoever reaches this port may read them." in run.text
+
+
+def test_without_the_libraries_the_run_says_what_to_install(log, start, tmp_path):
+    (tmp_path / "uvicorn.py").write_text("raise ImportError('no module named uvicorn')", encoding="utf-8")
+    run = start("--http", "0")
+    run.ends_with(2)
+    assert "pip install 'pystreams-engine[http]'" in run.text
+    assert "Traceback" not in run.text
+
+
+def test_nothing_of_a_web_server_is_loaded_where_nobody_asks_for_it(log, start, tmp_path):
+    for library in ("uvicorn", "starlette", "prometheus_client"):
+        (tmp_path / f"{library}.py").write_text("raise ImportError('not to be loaded')", encoding="utf-8")
+    run = start("--until-caught-up")
+    run.ends_with(0)

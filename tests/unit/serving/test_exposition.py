@@ -1,0 +1,77 @@
+"""Whatever metrics there are, Prometheus can read the scrape: one bad series would cost all of them."""
+
+from __future__ import annotations
+
+import random
+
+from prometheus_client.openmetrics import parser as openmetrics_parser
+from prometheus_client.parser import text_string_to_metric_families
+
+from pystreams.metrics import Metrics, Sample
+from pystreams.metrics.catalogue import MEANINGS, OWN
+from pystreams.serving.prometheus import exposition, prometheus_name
+
+LEVELS = {
+    "stream-metrics": {},
+    "stream-thread-metrics": {"thread_id": "t"},
+    "stream-task-metrics": {"thread_id": "t", "task_id": "0_0"},
+    "stream-state-metrics": {"thread_id": "t", "task_id": "0_0", "rocksdb_state_id": "counts"},
+    "consumer-fetch-manager-metrics": {"client_id": "t-consumer", "topic": "in", "partition": "0"},
+    OWN: {},
+}
+
+
+def read(*clients: list[Sample]) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    content, content_type = exposition({f"client-{n}": samples for n, samples in enumerate(clients)}, "")
+    assert content_type.startswith("text/plain; version=")
+    series = [s for family in text_string_to_metric_families(content.decode()) for s in family.samples]
+    found = {(one.name, tuple(sorted(one.labels.items()))): one.value for one in series}
+    assert len(found) == len(series), "a series is there twice"
+    return found
+
+
+def test_every_metric_of_the_catalogue_has_the_name_that_the_jmx_exporter_gives_it():
+    for group, name in MEANINGS:
+        sample = Sample(name, tuple(LEVELS[group].items()), 1)
+        words = f"{group}-{name}".replace("-", "_")
+        prefix = {"consumer-fetch-manager-metrics": "kafka_consumer_", OWN: ""}.get(group, "kafka_streams_")
+        assert prometheus_name(sample) == prefix + words
+        assert (prefix + words) in {series for series, _ in read([sample])}
+
+
+def test_clients_of_one_application_are_told_apart():
+    one, two = Metrics(), Metrics()
+    one.gauge("lagging-tasks").set(1)
+    two.gauge("lagging-tasks").set(2)
+    assert read(one.snapshot(), two.snapshot()) == {
+        ("pystreams_lagging_tasks", (("client_id", "client-0"),)): 1,
+        ("pystreams_lagging_tasks", (("client_id", "client-1"),)): 2,
+    }
+
+
+def test_names_and_tags_of_programs_may_be_anything():
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    choose = random.Random(seed)
+    letters = 'abZ09_-. :"\\\n{}=,µé\u2028'
+    word = lambda: "".join(choose.choices(letters, k=choose.randint(1, 6)))  # noqa: E731
+    samples = [
+        Sample(word(), tuple({word(): word() for _ in range(choose.randint(0, 3))}.items()), choose.random())
+        for _ in range(500)
+    ]
+    assert len(read(samples)) > 400
+
+
+def test_scrapers_that_ask_for_openmetrics_can_read_every_metric():
+    samples = [Sample(name, tuple(LEVELS[group].items()), 1) for group, name in MEANINGS]
+    content, content_type = exposition({"client": samples}, "application/openmetrics-text; version=1.0.0")
+    assert content_type.startswith("application/openmetrics-text")
+    families = openmetrics_parser.text_string_to_metric_families(content.decode())
+    assert sum(len(family.samples) for family in families) == len(samples)
+
+
+def test_two_names_that_prometheus_cannot_tell_apart_cost_no_other_metric():
+    samples = [Sample("a-b", (), 1), Sample("a.b", (), 2), Sample("c", (), 3)]
+    found = read(samples)
+    assert found["pystreams_application_a_b", (("client_id", "client-0"),)] == 1
+    assert found["pystreams_application_c", (("client_id", "client-0"),)] == 3
