@@ -9,7 +9,7 @@ COUNT ?= 200
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore bench-snapshots lock package docker clean
+.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore bench-snapshots lock package docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ demo: .venv/.demo ## Feed the 336,776 flights of 2013 to apps/flights.py and sho
 backfill-demo: .venv/.backfill ## Ten months of flights on Spark, two months live, equal to a year of live (Java 17; ARGS='--master none': no Spark)
 	@$(BIN)/python -m apps.flights_backfill $(ARGS)
 
+table-demo: .venv/.backfill ## The same from a table without offsets, in plain Parquet (Java 17; ARGS='--table delta --conf spark.jars.packages=...')
+	@$(BIN)/python -m apps.flights_from_table $(ARGS)
+
 # By name: backfills, Java and Kafka come first, unit tests last. Files with many tests first would leave the slowest
 # ones, which have few, for the end, when only one process has something to do. Four, because many tests wait for a
 # broker or a timeout; each may have a broker and a Spark session, which take memory.
@@ -37,6 +40,9 @@ FAST := tests/unit tests/broker tests/semantics tests/conformance tests/live tes
 
 test-fast: .venv/.dev ## Tests that need neither Java, Kafka nor Spark, and no patience: under three minutes (ARGS='-k name' to choose)
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not slow and not oracle and not kafka" $(ARGS) $(FAST)
+
+test-lake: .venv/.dev ## Tables of Iceberg and Delta, on the Spark for which they are made (fetches 500 MB once; ARGS='-k delta' to choose)
+	@$(BIN)/python -m tests.backfill.lake $(ARGS)
 
 # A seed that stands in this file is other targets' own.
 chaos-kafka: .venv/.dev ## Everything goes wrong at random on a real Kafka, exactly once (MINUTES=10; SEED=1 repeats; ARGS='--brokers 3')

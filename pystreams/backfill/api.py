@@ -1,7 +1,7 @@
 """A backfill in one call, from a script, a notebook or a Spark job.
 
 ``backfill`` computes, ``plan_backfill`` only plans. ``hand_over`` or ``write_snapshot`` hands the result over to the
-live application, ``emit`` writes the records for sinks to their topics or to files.
+live application, ``emit`` writes the records for sinks to their topics, to files or to tables.
 """
 
 from __future__ import annotations

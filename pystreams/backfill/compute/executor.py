@@ -14,7 +14,7 @@ from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
-from pystreams.backfill.sources import DataFrameSource, LogAfter, Source
+from pystreams.backfill.sources import DataFrameSource, LogAfter, Source, SparkTable
 from pystreams.backfill.staging.port import Selection, Staged, Staging
 
 #: Called in the driver: task, records that it has processed so far, whether it has finished.
@@ -33,6 +33,15 @@ class TableFunction(Protocol):
     def schema(self) -> Arrow: ...
 
     def __call__(self, batches: Iterator[Arrow]) -> Iterator[Arrow]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableBatch:
+    """What a backfill adds to a table in one commit. The commit has the ``name``, by which it is found again; none that
+    is older than ``since_ms`` (ms since 1970) has it."""
+
+    name: str
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,4 +113,21 @@ class Executor(Protocol):
     def table(self, staging: Staged, selection: Selection, function: TableFunction) -> Any:
         """The rows of ``function`` over every partition as a table of this executor: a DataFrame of Spark, which is
         computed when it is used; a ``pyarrow.Table`` in this process."""
+        ...
+
+    def prepare_table(self, table: SparkTable, schema: Arrow) -> None:
+        """Create a table for rows of a schema, unless it is there. Raises ``ConfigError`` for a table that has other
+        columns or cannot be created, and if this executor does not write tables."""
+        ...
+
+    def append_to_table(
+        self,
+        staging: Staged,
+        selection: Selection,
+        function: TableFunction,
+        table: SparkTable,
+        batch: TableBatch,
+    ) -> None:
+        """Append the rows of ``function`` over every partition to a table, in one commit; nothing if the table has the
+        batch. Raises ``StateError`` if they cannot be written, or if nobody knows any more whether they are there."""
         ...

@@ -10,7 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from pystreams.backfill.application import Application, LoadedApplication, application_here
-from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob, TableFunction
+from pystreams.backfill.compute.executor import (
+    PartitionFunction,
+    Report,
+    SliceJob,
+    TableBatch,
+    TableFunction,
+)
 from pystreams.backfill.compute.external_input import external_queues
 from pystreams.backfill.compute.global_tables import clear_global_tables
 from pystreams.backfill.compute.joining import joined
@@ -20,7 +26,7 @@ from pystreams.backfill.exchange.order import QueueId, merged
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome, outcome_row
 from pystreams.backfill.locations import is_url, shown
-from pystreams.backfill.sources import BATCH_ROWS, DataFrameSource, LogAfter, Source
+from pystreams.backfill.sources import BATCH_ROWS, DataFrameSource, LogAfter, Source, SparkTable
 from pystreams.backfill.staging.local import LocalStaging
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.errors import ConfigError
@@ -79,6 +85,23 @@ class InlineExecutor:
             for batch in function(staging.rows(selection, partition))
         ]
         return pa.Table.from_batches(batches, function.schema)
+
+    def prepare_table(self, table: SparkTable, schema: Arrow) -> None:
+        raise ConfigError(
+            f"{table.description} is a table that Spark writes, and this backfill runs without Spark",
+            hint="run it on Spark (executor=SparkExecutor(session); on the command line --master 'local[*]'), or name "
+            "a folder for Parquet files",
+        )
+
+    def append_to_table(
+        self,
+        staging: Staged,
+        selection: Selection,
+        function: TableFunction,
+        table: SparkTable,
+        batch: TableBatch,
+    ) -> None:
+        self.prepare_table(table, function.schema)
 
     @contextmanager
     def _computing(self, job: SliceJob) -> Iterator[None]:

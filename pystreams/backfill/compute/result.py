@@ -87,6 +87,11 @@ class BackfillResult:
 
         Raises ``TopicError`` if the application does not write to the topic.
         """
+        return self.executor.table(self.staging, self.sink_rows(topic), self.emitted_rows(topic))
+
+    def emitted_rows(self, topic: str) -> EmittedRows:
+        """How the rows that were written to a topic become those of a table. Raises ``TopicError`` if the application
+        does not write to the topic."""
         known = {
             *(topic for one in self.plan.slices for topic in one.sinks),
             *(at.topic for at in self.written()),
@@ -95,8 +100,7 @@ class BackfillResult:
             raise TopicError(
                 f"the backfill has no records for topic {topic}", **not_among(topic, known, "it wrote to")
             )
-        rows = EmittedRows(topic, RecordColumns.of(self.application, topic))
-        return self.executor.table(self.staging, self.sink_rows(topic), rows)
+        return EmittedRows(topic, RecordColumns.of(self.application, topic))
 
     def stores(self) -> dict[str, str | None]:
         """The application's stores by name, each with its changelog topic (None: it has none)."""

@@ -4,7 +4,8 @@
 - ``checks``: whatever can be refused before anything is written.
 - ``publishing``: the changelog of one store partition; ``last_values``: the records of an earlier run in it;
   ``version_topics``: the changelogs of versioned stores, which are made anew.
-- ``emit``: records for output topics, to the topics themselves (``emit_to_topics``) or to Parquet (``emit_to_files``).
+- ``emit``: records for output topics, to the topics themselves (``emit_to_topics``), to Parquet (``emit_to_files``), or
+  as rows of tables (``emit_to_tables``).
 
 The record that keeps an application from starting on half a hand-over is read by the live side, too, and is defined
 there.

@@ -1,4 +1,4 @@
-"""Writes the records of a backfill for sinks to their target: Parquet files, or the topics themselves.
+"""Writes the records of a backfill for sinks to their target: Parquet files, the topics themselves, or tables.
 
 Each record gets there once, however often it is tried. Partitions are written where the executor works.
 """
@@ -6,7 +6,7 @@ Each record gets there once, however often it is tried. Partitions are written w
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from os import PathLike, fspath
 
@@ -14,6 +14,7 @@ from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.exchange.rows import Arrow, pc
 from pystreams.backfill.handover.checks import CutBackfill, require_no_members
 from pystreams.backfill.handover.emit_to_files import EmitToFolder
+from pystreams.backfill.handover.emit_to_tables import Table, emit_to_tables
 from pystreams.backfill.handover.emit_to_topics import EmitToTopic, make_marks
 from pystreams.backfill.plan.slices import BackfillPlan
 from pystreams.backfill.sources.folder import Folder
@@ -25,18 +26,28 @@ log = logging.getLogger(__name__)
 
 
 def emit(
-    result: BackfillResult, to: str | PathLike[str] | Broker, clock: Clock | None = None
+    result: BackfillResult,
+    to: str | PathLike[str] | Broker | Mapping[str, Table],
+    clock: Clock | None = None,
 ) -> dict[str, int]:
-    """Write the records of all sinks; gives their number by topic. Done again, it changes nothing.
+    """Write the records of all sinks, or of those that ``to`` names; gives their number by topic. Done again, it
+    changes nothing.
 
     ``to`` is a folder (a path, or a URL of a file system that pyarrow knows) for an archive of Parquet files that a
     ``ParquetSource`` reads, or a log whose topics of these names get the records, in transactions. Where the backfill
     is handed over to that log, let the hand-over do it (``hand_over(..., emit=True)``): then the application cannot
     start in between.
 
+    Or ``to`` has a table for each of some topics, which gets their records with the columns of ``result.emitted``: a
+    folder for Parquet files, or a ``SparkTable`` of the format ``iceberg`` or ``delta`` (with ``SparkExecutor``), which
+    is created if it is missing. Rows that others have written to it stay.
+
     Raises ``BrokerError`` while the application runs on that log, ``TopicError`` for topics that do not fit,
-    ``RetentionError`` for those that would delete the records right after they are written.
+    ``RetentionError`` for those that would delete the records right after they are written; ``ConfigError`` for tables
+    that have other columns or cannot be written, ``StateError`` if nothing can be written to them.
     """
+    if isinstance(to, Mapping):
+        return emit_to_tables(result, to)
     if isinstance(to, str | PathLike):
         archive = EmitToFolder(Folder(fspath(to)), result.manifest.backfill_id)
         return {topic: _each(result, topic, archive.to(topic)) for topic in _written(result)}

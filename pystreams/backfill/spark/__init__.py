@@ -7,5 +7,6 @@
 - ``frames``: DataFrames as sources, with ``frame_worker`` in Spark's workers; ``frame_then_log``: a DataFrame up to a
   boundary, and the log behind it.
 - ``archive``: archives that Spark's workers write. ``datasource``: topics and stores as tables of Spark.
+  ``appending``: tables of Iceberg and Delta that get records of a backfill.
 - ``session``: a Spark session for programs that have none. ``failures``: errors of Spark as errors for users.
 """

@@ -18,11 +18,18 @@ from pystreams.backfill.application import (
     PickledApplication,
     application_here,
 )
-from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob, TableFunction
+from pystreams.backfill.compute.executor import (
+    PartitionFunction,
+    Report,
+    SliceJob,
+    TableBatch,
+    TableFunction,
+)
 from pystreams.backfill.exchange.order import ORDER
-from pystreams.backfill.exchange.rows import Kind
+from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
-from pystreams.backfill.sources import DataFrameSource, LogAfter, Source, TopicSources
+from pystreams.backfill.sources import DataFrameSource, LogAfter, Source, SparkTable, TopicSources
+from pystreams.backfill.spark import appending
 from pystreams.backfill.spark.arrow import in_session, mapped
 from pystreams.backfill.spark.failures import receiving_errors
 from pystreams.backfill.spark.frame_then_log import FrameThenLog
@@ -116,6 +123,20 @@ class SparkExecutor:
         rows = _exchanged(self._own(staging).selected(selection), selection.partitions)
         table = mapped(rows, TableCall(function), from_arrow_schema(function.schema))
         return in_session(table, self._users_session)
+
+    def prepare_table(self, table: SparkTable, schema: Arrow) -> None:
+        appending.prepare(self._users_session, table, from_arrow_schema(schema))
+
+    def append_to_table(
+        self,
+        staging: Staged,
+        selection: Selection,
+        function: TableFunction,
+        table: SparkTable,
+        batch: TableBatch,
+    ) -> None:
+        with self._named(selection.topic):
+            appending.append(self.table(staging, selection, function), table, batch)
 
     def _own(self, staged: Staged) -> SparkStaging:
         return self.staging(staged.location).with_slices(staged.folders)

@@ -12,6 +12,7 @@ import pytest
 from pystreams.backfill.api import backfill, plan_backfill
 from pystreams.backfill.compute.result import BackfillResult, SinkRecord
 from pystreams.backfill.exchange.rows import headers_of
+from pystreams.backfill.handover import emit_to_files
 from pystreams.backfill.handover import emit_to_topics as emitted_topics
 from pystreams.backfill.handover.emit import check_emit, emit
 from pystreams.backfill.handover.emit_to_files import EmitToFolder
@@ -79,7 +80,7 @@ def test_a_killed_attempt_leaves_nothing_in_an_archive(
 ) -> None:
     result = computed(tmp_path / "staging")
     with monkeypatch.context() as patch:
-        patch.setattr(EmitToFolder, "_write", _killed)
+        patch.setattr(emit_to_files, "_write", _killed)
         with pytest.raises(KeyboardInterrupt):
             emit(result, tmp_path / "archive")
     assert [path for path in (tmp_path / "archive").rglob("*") if path.is_file()] == []

@@ -130,6 +130,23 @@ def test_records_are_emitted_to_files(folder, pystreams, wordcount):
     assert pq.read_table(folder / "results").num_rows == 8
 
 
+def test_records_are_emitted_to_a_table_and_to_the_topic(folder, pystreams, wordcount):
+    import pyarrow.parquet as pq
+
+    emit = ("--emit", "word-counts=parquet:tables/counts", "--emit", "topic")
+    looked = pystreams("backfill", wordcount, *emit, "--dry-run", *HERE)
+    assert ["write", "records for word-counts", "parquet tables/counts"] in rows(looked, "write")
+    assert not (folder / "tables").exists()
+    for _ in range(2):
+        done = pystreams("backfill", wordcount, *emit, "--resume", *HERE)
+        assert done.code == 0, done.err
+        assert rows(done, "emitted") == [["emitted", "word-counts", "8"]]
+    table = pq.read_table(folder / "tables" / "counts").to_pylist()
+    assert {row["key"]: row["value"] for row in table}["to"] == 2
+    assert len(table) == 8
+    assert counts(pystreams)["to"] == "2"
+
+
 def test_output_topics_that_cannot_be_written_are_refused_before_anything_is_computed(folder, pystreams):
     (folder / "unwritten.py").write_text(WORDCOUNT.format(id="unwritten"), encoding="utf-8")
     pystreams("topics", "create", "lines", "-p", "2")

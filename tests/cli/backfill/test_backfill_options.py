@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pystreams.backfill.sources import SparkTable
 from pystreams.cli.commands.backfill.inputs import SourceText, parse_source, parse_until
-from pystreams.cli.commands.backfill.outputs import Emit, HandOver, parse_emit, parse_hand_over
+from pystreams.cli.commands.backfill.outputs import Emit, HandOver, parse_emits, parse_hand_over
 from pystreams.errors import ConfigError
 from pystreams.ids import TopicPartition
 from tests.cli.backfill.backfill_kit import HERE, wordcount
@@ -26,6 +27,8 @@ __all__ = ["wordcount"]
         ["--source", "parquet:s3://key:se/cret@one", "--source", "parquet:s3://key:se/cret@two"],
         ["--hand-over", "snapshot:s3a://key:se/cret@bucket/tables"],
         ["--emit", "parket:s3a://key:se/cret@bucket/results"],
+        ["--emit", "word-counts=parket:s3a://key:se/cret@bucket/results"],
+        ["--emit", "word-counts=delta:s3a://key:se/cret@bucket/results"],
         [
             "--staging",
             "s3a://key:se/cret@bucket/staging",
@@ -88,6 +91,21 @@ def test_urls_of_files_for_workers_stay_as_they_are():
         (["--approximate", "--hand-over", "embedded"], 2, "--approximate"),
         (["--emit", "parquet"], 2, "--emit parquet:FOLDER"),
         (["--emit", "parquet:nowhere://bucket/results"], 2, "not on a file system that can be reached"),
+        (["--emit", "topic", "--emit", "parquet:results"], 2, "they are topic and parquet:results"),
+        (["--emit", "delta:tables"], 2, "--emit TOPIC=delta:PLACE"),
+        (["--emit", "word-counts=delt:tables"], 2, "did you mean delta?"),
+        (["--emit", "word-counts=orc:tables"], 2, "'orc' is not one of parquet, iceberg, delta"),
+        (["--emit", "word-counts=iceberg"], 2, "write TOPIC=KIND:PLACE"),
+        (["--emit", "=iceberg:lake.counts"], 2, "does not name a topic and its table"),
+        (["--emit", "word-count=parquet:tables"], 4, "did you mean word-counts?"),
+        (["--emit", "word-counts=delta:tables"], 2, "a table that Spark writes"),
+        (["--emit", "word-counts=delta:tables"], 2, "--emit word-counts=parquet:FOLDER"),
+        (
+            ["--emit", "word-counts=parquet:/a/b", "--emit", "parquet:/a/../a/b"],
+            2,
+            "cannot be both an archive",
+        ),
+        (["--emit", "word-counts=parquet:wordcount.file"], 2, "wordcount.file is a file, not a folder"),
         (["--conf", "spark.driver.memory"], 2, "spark.driver.memory=4g"),
         (["--conf", "spark.driver.memory=4g"], 2, "--conf cannot be used with --master none"),
         (["--py-files", "shop.zip"], 2, "--py-files cannot be used with --master none"),
@@ -194,7 +212,20 @@ def test_outputs_are_named_with_their_places():
     assert parse_hand_over("snapshot:/tables") == HandOver("snapshot", "/tables")
     assert HandOver("snapshot").snapshot("/staging/") == "/staging/snapshot"
     assert HandOver("snapshot").snapshot("s3a://bucket/staging") == "s3a://bucket/staging/snapshot"
-    assert parse_emit("parquet:s3a://bucket/results") == Emit("parquet", "s3a://bucket/results")
+    assert parse_emits(["parquet:s3a://bucket/results"]) == Emit("parquet", "s3a://bucket/results")
+    assert parse_emits(["parquet:run=3/results"]) == Emit("parquet", "run=3/results")
+    several = [
+        "big=parquet:tables/run=3",
+        "topic",
+        "revenue=iceberg:lake.shop.revenue",
+        "day=delta:s3a://b/day",
+    ]
+    tables = {
+        "big": "tables/run=3",
+        "revenue": SparkTable("iceberg", "lake.shop.revenue"),
+        "day": SparkTable("delta", "s3a://b/day"),
+    }
+    assert parse_emits(several) == Emit("topic", tables=tables)
     for wrong in ("kafka:somewhere", "none:x"):
         with pytest.raises(ConfigError):
             parse_hand_over(wrong)

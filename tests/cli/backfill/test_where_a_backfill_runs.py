@@ -67,6 +67,18 @@ def test_what_cannot_be_used_together_is_refused(pystreams, wordcount, arguments
     assert answer in " ".join(refused.err.split())
 
 
+def test_what_was_begun_without_spark_is_not_continued_on_spark(folder, pystreams, wordcount):
+    assert pystreams("backfill", wordcount).code == 0
+    refused = pystreams("backfill", wordcount, "--resume", "--emit", "word-counts=delta:tables")
+    assert refused.code == 1
+    assert " ".join(refused.err.split()).endswith(
+        "Error: the backfill in .pystreams/backfill/wordcount was begun without Spark, and Spark cannot continue it "
+        "why: it would run on Spark now, because only Spark writes the table for word-counts "
+        "next: begin it again on Spark (--overwrite), or leave that out"
+    )
+    assert not (folder / "tables").exists()
+
+
 def test_a_task_that_fails_in_a_process_is_explained_as_in_this_one(folder, pystreams):
     (folder / "divides.py").write_text(
         "from pystreams import App\n"

@@ -20,7 +20,8 @@ ColumnNames = str | Sequence[str]
 @dataclass(frozen=True, slots=True)
 class SparkTable:
     """A table that Spark opens once it runs: ``spark.read.format(format).options(**options).load(place)``; the format
-    ``table`` is one of a catalog, by its name."""
+    ``table`` is one of a catalog, by its name. As the target of ``emit`` it is one of ``iceberg`` or ``delta``, and the
+    options are those of Spark's writer."""
 
     format: str
     place: str

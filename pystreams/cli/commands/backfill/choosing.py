@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pystreams.backfill.locations import is_url, shown
 from pystreams.cli.commands.backfill.options import BackfillOptions
 from pystreams.cli.masters import AUTO, SPARK_HERE, Master
 from pystreams.cli.spark import NO_SPARK
+from pystreams.errors import StateError
 
 if TYPE_CHECKING:
     from pystreams.backfill.compute.driver import Planned
@@ -17,12 +18,21 @@ if TYPE_CHECKING:
 FEW_RECORDS: Final = 50_000
 
 
-def before_the_plan(options: BackfillOptions, tables: Mapping[str, Any], staging: str) -> Master | None:
+def before_the_plan(
+    options: BackfillOptions, tables: Mapping[str, Any], written: Collection[str], staging: str
+) -> Master | None:
     """The master that is given, or Spark if only Spark can run this backfill; None: the plan decides. ``tables`` are
-    the sources that are tables, by topic. Raises ``StateError`` for a staging folder that cannot be read."""
+    the sources that are tables, by topic; ``written`` are the topics whose records go into tables that Spark writes.
+    Raises ``StateError`` for a staging folder that cannot be read, or that Spark cannot continue."""
     if options.master != AUTO:
         return Master(options.master)
-    why = _why_spark(options, tables, staging)
+    why = _why_spark(options, tables, written, staging)
+    if why and options.resume and not is_url(staging) and _staged_by_spark(staging) is False:
+        raise StateError(
+            f"the backfill in {shown(staging)} was begun without Spark, and Spark cannot continue it",
+            why=f"it would run on Spark now, because {why}",
+            hint="begin it again on Spark (--overwrite), or leave that out",
+        )
     return Master(SPARK_HERE, why) if why else None
 
 
@@ -42,10 +52,14 @@ def for_plan(planned: Planned) -> Master:
     return Master(f"processes[{count}]", f"it has {expected:,} records and up to {tasks} tasks at a time")
 
 
-def _why_spark(options: BackfillOptions, tables: Mapping[str, Any], staging: str) -> str:
+def _why_spark(
+    options: BackfillOptions, tables: Mapping[str, Any], written: Collection[str], staging: str
+) -> str:
     """Why only Spark can run a backfill; empty if others can, too."""
     if tables:
         return f"topic {min(tables)} comes from a table"
+    if written:
+        return f"only Spark writes the table for {min(written)}"
     if options.spark_conf or options.py_files:
         return "--conf and --py-files are for Spark"
     if is_url(staging):
@@ -60,9 +74,12 @@ def _why_spark(options: BackfillOptions, tables: Mapping[str, Any], staging: str
     return ""
 
 
-def _staged_by_spark(location: str) -> bool:
+def _staged_by_spark(location: str) -> bool | None:
+    """Whether Spark has staged the slices in a folder; None: there are none."""
     from pystreams.backfill.staging.local import LocalStaging
 
     staging = LocalStaging(location)
     manifest = staging.read_manifest()
-    return manifest is not None and any(map(staging.is_of_another_executor, manifest.folders.values()))
+    if manifest is None or not manifest.folders:
+        return None
+    return any(map(staging.is_of_another_executor, manifest.folders.values()))

@@ -91,14 +91,17 @@ def backfill(
         ),
     ] = "none",
     emit: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--emit",
-            metavar="topic|parquet:FOLDER|none",
-            help="Where to write the records for output topics: to these topics, or to files.",
+            metavar="topic|parquet:FOLDER|TOPIC=KIND:PLACE|none",
+            help="Where to write the records for output topics: to these topics, or to files. Or those for one topic "
+            "as rows of a table: [bold]TOPIC=parquet:FOLDER[/], [bold]TOPIC=delta:FOLDER[/], "
+            "[bold]TOPIC=iceberg:NAME[/]. May be repeated. Default: nowhere.",
+            show_default=False,
             rich_help_panel=LEAVES_PANEL,
         ),
-    ] = "none",
+    ] = None,
     master: Annotated[
         str,
         typer.Option(
@@ -201,7 +204,7 @@ def backfill(
         from_snapshot=from_snapshot,
         approximate=approximate,
         hand_over=hand_over,
-        emit=emit,
+        emits=emit or [],
         master=master,
         spark_conf=spark_conf or [],
         py_files=file_names(py_files),

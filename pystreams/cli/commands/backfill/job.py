@@ -30,8 +30,9 @@ from pystreams.cli.commands.backfill.outputs import (
     HandOver,
     log_for,
     open_target,
-    parse_emit,
+    parse_emits,
     parse_hand_over,
+    shown_table,
 )
 from pystreams.cli.commands.backfill.program import Program, load_program
 from pystreams.cli.commands.backfill.progress import Display, display_for_terminal
@@ -70,10 +71,12 @@ def run_backfill(options: BackfillOptions, *, dry_run: bool) -> None:
     Spark is started. Raises ``StreamsError``."""
     texts, until = parse_sources(options.sources), parse_until(options.until)
     boundary = None if options.boundary is None else parse_boundary(options.boundary)
-    hand_over, emit = parse_hand_over(options.hand_over), parse_emit(options.emit)
+    hand_over = parse_hand_over(options.hand_over)
     options.check_together(dry_run=dry_run)
     needs_spark = options.from_snapshot is None and options.master != AUTO and Master(options.master).is_spark
     require_packages(spark=needs_spark)
+    emit = parse_emits(options.emits)
+    emit.check(options.master)
     program = load_program(options.application, options.flags, options.settings)
     config = program.config
     hand_over.check(config, approximate=options.approximate)
@@ -120,6 +123,7 @@ def _compute(job: BackfillJob) -> None:
         if planned is None:
             planned = job.planned(executor)
             job.check_target(planned)
+        job.prepare_tables(planned, executor)
         with display_for_terminal(SystemClock()) as display:
             job.compute(planned, executor, display)
     job.show_end()
@@ -160,7 +164,7 @@ class BackfillJob:
     @cached_property
     def _master(self) -> Master | None:
         """Where the backfill runs; None: the plan decides."""
-        return before_the_plan(self._options, self._tables, self._staging)
+        return before_the_plan(self._options, self._tables, self._emit.spark_tables, self._staging)
 
     @property
     def needs_spark_to_plan(self) -> bool:
@@ -259,6 +263,10 @@ class BackfillJob:
             from pystreams.backfill.sources.folder import Folder
 
             Folder(self._emit.folder).exists("")
+        if self._emit.tables:
+            from pystreams.backfill.handover.emit_to_tables import check_tables
+
+            check_tables(planned, self._emit.tables)
         to_log, to_topics = to in {"kafka", "embedded"}, self._emit.to == "topic"
         if not to_log and not to_topics:
             return
@@ -272,6 +280,15 @@ class BackfillJob:
                 require_no_members(admin, config.application_id, broker.description)
             if to_topics:
                 check_emit(planned, broker, admin, SystemClock())
+
+    def prepare_tables(self, planned: Planned, executor: Executor | None) -> None:
+        """Create the tables that Spark writes, before anything is computed. Raises ``ConfigError`` for those that
+        cannot take the records."""
+        if self._emit.spark_tables:
+            from pystreams.backfill.handover.emit_to_tables import prepare_tables
+
+            assert executor is not None, "only Spark was chosen"
+            prepare_tables(planned, self._emit.spark_tables, executor)
 
     # Work
 
@@ -333,18 +350,22 @@ class BackfillJob:
         self._hand_over_state(self._result, display)
 
     def _emit_records(self, result: BackfillResult, display: Display) -> None:
-        """Write records to files, or to topics of a log without a hand-over: a hand-over writes them itself."""
+        """Write records to tables and files, or to topics of a log without a hand-over: a hand-over writes them
+        itself."""
+        from pystreams.backfill.handover.emit import emit
+
+        if self._emit.tables:
+            display.step(f"writing records for {', '.join(self._emit.tables)} to tables")
+            self._emitted = emit(result, to=self._emit.tables)
         within = self._emit.to == "topic" and self._hand_over.to in {"kafka", "embedded"}
         if self._emit.to == "none" or within:
             return
-        from pystreams.backfill.handover.emit import emit
-
         display.step(f"writing records to {self._emit.place}")
         if self._emit.to == "parquet":
-            self._emitted = emit(result, to=self._emit.folder)
+            self._emitted = {**self._emitted, **emit(result, to=self._emit.folder)}
             return
         with open_target(self._hand_over.to, self._program.config) as broker:
-            self._emitted = emit(result, to=broker)
+            self._emitted = {**self._emitted, **emit(result, to=broker)}
 
     def _hand_over_state(self, result: BackfillResult, display: Display) -> None:
         config, to = self._program.config, self._hand_over
@@ -362,7 +383,7 @@ class BackfillJob:
         with open_target(to.to, config) as broker:
             self._handed_over = hand_over(result, broker, emit=self._emit.to == "topic")
         if self._handed_over.emitted is not None:
-            self._emitted = self._handed_over.emitted
+            self._emitted = {**self._emitted, **self._handed_over.emitted}
 
     # Report
 
@@ -374,6 +395,7 @@ class BackfillJob:
             place = shown(self._emit.folder) or log_for(hand_over.to, config)
             sinks = sorted({topic for one in plan.slices for topic in one.sinks})
             rows += [[f"records for {topic}", place] for topic in sinks]
+        rows += [[f"records for {topic}", shown_table(table)] for topic, table in self._emit.tables.items()]
         if hand_over.to == "none":
             return rows
         place = hand_over.place(config, self._staging)

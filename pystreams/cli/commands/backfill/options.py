@@ -24,7 +24,7 @@ class BackfillOptions:
     from_snapshot: str | None
     approximate: bool
     hand_over: str
-    emit: str
+    emits: Sequence[str]
     master: str
     spark_conf: Sequence[str]
     py_files: Sequence[str]
@@ -62,7 +62,7 @@ class BackfillOptions:
             "--boundary": self.boundary,
             "--previous": self.previous,
             "--approximate": self.approximate,
-            "--emit": self.emit != "none",
+            "--emit": [text for text in self.emits if text != "none"],
             "--staging": self.staging,
             "--resume": self.resume,
             "--overwrite": self.overwrite,

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pystreams.backfill.locations import absolute, shown
+from pystreams.backfill.locations import absolute, same_place, shown
+from pystreams.cli.masters import AUTO, SPARK_HERE, Master
 from pystreams.clock import SystemClock
 from pystreams.errors import BrokerUnavailableError, ConfigError
 from pystreams.nearest import did_you_mean
 
 if TYPE_CHECKING:
+    from pystreams.backfill.handover.emit_to_tables import Table
     from pystreams.backfill.sources import DataFrameSource
     from pystreams.broker.port import Broker
     from pystreams.config import StreamsConfig
 
 Target = Literal["kafka", "embedded", "snapshot", "none"]
 EmitTo = Literal["topic", "parquet", "none"]
+TableKind = Literal["parquet", "iceberg", "delta"]
+TABLE_KINDS: tuple[TableKind, ...] = get_args(TableKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +80,34 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """``--emit``. ``folder`` is where files go."""
+    """All ``--emit``. ``folder`` is where files go, ``tables`` are those of some topics."""
 
-    to: EmitTo
+    to: EmitTo = "none"
     folder: str = ""
+    tables: Mapping[str, Table] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
-        """The target, as messages show it: the folder, or the topics."""
+        """The target of all topics, as messages show it: the folder, or the topics."""
         return shown(self.folder) or "their topics"
+
+    @property
+    def spark_tables(self) -> dict[str, Table]:
+        """The tables that only Spark writes."""
+        from pystreams.backfill.sources import SparkTable
+
+        return {topic: table for topic, table in self.tables.items() if isinstance(table, SparkTable)}
+
+    def check(self, master: str) -> None:
+        """Raises ``ConfigError`` for a master that cannot write the tables."""
+        if master == AUTO or Master(master).is_spark:
+            return
+        for topic, table in self.spark_tables.items():
+            raise ConfigError(
+                f"{shown_table(table)} is a table that Spark writes, and --master {master} runs without Spark",
+                hint=f"name Spark's master (--master '{SPARK_HERE}'), or write Parquet files: --emit "
+                f"{topic}=parquet:FOLDER",
+            )
 
 
 def parse_hand_over(text: str) -> HandOver:
@@ -98,21 +123,82 @@ def parse_hand_over(text: str) -> HandOver:
     )
 
 
-def parse_emit(text: str) -> Emit:
-    """Raises ``ConfigError`` for a text that does not name a target for records."""
+def parse_emits(texts: Sequence[str]) -> Emit:
+    """All ``--emit``. Raises ``ConfigError`` for one that does not name a target, for two of one topic or of all
+    topics, and for a folder that is to be both an archive and a table."""
+    found = Emit()
+    tables: dict[str, Table] = {}
+    named: dict[str | None, str] = {}
+    for text in texts:
+        # A folder may be called run=3: a path before the sign does not name a topic.
+        before, equals, after = text.partition("=")
+        topic = before.strip() if equals and not re.search(r"[:/\\]", before) else None
+        if topic in named:
+            what = "all topics" if topic is None else f"topic {topic}"
+            raise ConfigError(
+                f"the records for {what} cannot be emitted to two places",
+                why=f"they are {named[topic]} and {shown(text)}",
+                hint="name each topic once, and one place at most for all topics",
+            )
+        named[topic] = shown(text)
+        if topic is None:
+            found = _for_all(text)
+        else:
+            tables[topic] = _table(text, topic, after)
+    for topic, table in tables.items():
+        if found.folder and isinstance(table, str) and same_place(table, found.folder):
+            raise ConfigError(
+                f"{shown(table)} cannot be both an archive of all topics and a table of topic {topic}",
+                hint="name two folders",
+            )
+    return replace(found, tables=tables)
+
+
+def _for_all(text: str) -> Emit:
+    """``topic``, ``parquet:FOLDER`` or ``none``. Raises ``ConfigError`` for anything else."""
     target, colon, folder = text.partition(":")
     if target == "parquet" and folder:
         return Emit("parquet", folder)
     if target == "topic" and not colon:
         return Emit("topic")
     if target == "none" and not colon:
-        return Emit("none")
-    missing = "parquet needs a folder: --emit parquet:FOLDER" if target == "parquet" else ""
+        return Emit()
+    raise ConfigError(f"--emit {shown(text)!r} is not a target for records", hint=_meant(target))
+
+
+def _meant(target: str) -> str:
+    """The hint for the text before the colon of a target that is none."""
+    if target == "parquet":
+        return "parquet needs a folder: --emit parquet:FOLDER"
+    if target in TABLE_KINDS:
+        return f"say for which topic the table is: --emit TOPIC={target}:PLACE"
     near = did_you_mean(target, ("topic", "parquet", "none"))
+    return near or "write topic, parquet:FOLDER, TOPIC=KIND:PLACE or none"
+
+
+def _table(text: str, topic: str, target: str) -> Table:
+    """``KIND:PLACE``. Raises ``ConfigError`` for anything else."""
+    from pystreams.backfill.sources import SparkTable
+
+    kind, _, place = target.partition(":")
+    known = kind in TABLE_KINDS
+    if known and topic and place:
+        if kind == "parquet":
+            return place
+        return SparkTable(kind, absolute(place) if kind == "delta" else place)
     raise ConfigError(
-        f"--emit {shown(text)!r} is not a target for records",
-        hint=missing or near or "write topic, parquet:FOLDER or none",
+        f"--emit {shown(text)!r} does not name a topic and its table",
+        why="" if known else f"{kind!r} is not one of {', '.join(TABLE_KINDS)}",
+        hint=("" if known else did_you_mean(kind, TABLE_KINDS))
+        or "write TOPIC=KIND:PLACE, as in --emit revenue=parquet:/tables/revenue",
     )
+
+
+def shown_table(table: Table) -> str:
+    """A table, as messages show it."""
+    from pystreams.backfill.sources import SparkTable
+
+    return table.description if isinstance(table, SparkTable) else f"parquet {shown(fspath(table))}"
 
 
 def log_for(target: Target, config: StreamsConfig) -> str:
