@@ -58,7 +58,7 @@ class Home(NamedTuple):
     def run(self) -> None:
         """Run the application until it has caught up."""
         state = ("--state-dir", str(self.folder / "state"))
-        _pystreams("run", "apps.flights", "--until-caught-up", *EVERY_UPDATE, *self.at, *state)
+        run_command("run", "apps.flights", "--until-caught-up", *EVERY_UPDATE, *self.at, *state)
 
     @property
     def at(self) -> tuple[str, str]:
@@ -74,35 +74,35 @@ def main(
 ) -> None:
     """Backfill ten months of flights on Spark, go on live, and compare with a year that was live from the beginning."""
     began = perf_counter()
-    _make_empty(folder)
+    make_empty(folder)
     live, handed = Home(folder / "live"), Home(folder / "handed-over")
     archive = folder / "archive"
-    _say("1. The whole year, live from the beginning: the reference")
-    _fill(live)
+    say("1. The whole year, live from the beginning: the reference")
+    fill(live)
     live.run()
     where = "in this process" if master == "none" else f"on Spark, {master}"
-    _say(f"2. The same flights in another log, and from there in an archive of Parquet files, {where}")
-    _fill(handed)
-    _pystreams("archive", FLIGHTS, AIRLINES, "--to", str(archive), "--master", master, *handed.at)
-    _say(f"3. Retention: the log deletes what is older than {CUT}")
+    say(f"2. The same flights in another log, and from there in an archive of Parquet files, {where}")
+    fill(handed)
+    run_command("archive", FLIGHTS, AIRLINES, "--to", str(archive), "--master", master, *handed.at)
+    say(f"3. Retention: the log deletes what is older than {CUT}")
     print(f"{truncate(handed.log):,} flights are only in the archive now.")
-    _say(f"4. January to October, {where}, handed over to the application on that log")
+    say(f"4. January to October, {where}, handed over to the application on that log")
     source, staging = ("--source", f"parquet:{archive}"), ("--staging", str(folder / "staging"))
     outputs = ("--emit", "topic", "--hand-over", "embedded")
-    _pystreams(
+    run_command(
         *("backfill", "apps.flights", *source, "--until", CUT, "--master", master),
         *(*staging, *outputs, *EVERY_UPDATE, *handed.at),
     )
-    _say("5. November and December, live, from the cut on")
+    say("5. November and December, live, from the cut on")
     handed.run()
-    _say("6. Compare the two results")
+    say("6. Compare the two results")
     seconds = perf_counter() - began
     if not compare(live.log, handed.log):
         sys.exit(1)
     _console.print(f"Done in {seconds:.0f} s. Everything is in {folder}: look around.", style="dim")
 
 
-def _make_empty(folder: Path) -> None:
+def make_empty(folder: Path) -> None:
     """Delete what an earlier run of the demo left. Exits if the folder holds anything else."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / _MARK).exists():
@@ -112,10 +112,10 @@ def _make_empty(folder: Path) -> None:
     (folder / _MARK).touch()
 
 
-def truncate(log: Path) -> int:
-    """Delete the flights before the cut, as time-based retention does. Returns their number."""
+def truncate(log: Path, before: str = CUT) -> int:
+    """Delete the flights before a day, as time-based retention does. Returns their number."""
     with open_log(log) as opened:
-        return opened.delete_records(FLIGHTS, before=CUT)
+        return opened.delete_records(FLIGHTS, before=before)
 
 
 def compare(one: Path, other: Path) -> bool:
@@ -146,17 +146,19 @@ def results(log: Log, partition: int) -> Iterator[Result]:
         yield Result(record.key, record.value, record.timestamp)
 
 
-def _fill(home: Home) -> None:
+def fill(home: Home) -> None:
+    """Write the flights into the log of a home."""
     home.folder.mkdir(parents=True)
     with open_log(home.log) as log:
         print(f"{feed(log, data_folder()):,} flights written into {home.log}.")
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Print what the demo does next."""
     _console.print(f"\n[bold]{text}[/]")
 
 
-def _pystreams(*arguments: str) -> None:
+def run_command(*arguments: str) -> None:
     """Print a command and run it. Exits with its exit code if it fails."""
     _console.print(f"$ pystreams {shlex.join(arguments)}", style="cyan", markup=False)
     ended = subprocess.run([sys.executable, "-m", "pystreams", *arguments], check=False)  # noqa: S603 - our own
