@@ -16,7 +16,9 @@ from tests.kafka.server import ROOT
 
 def main() -> None:
     fetch()
-    command = [sys.executable, "-m", "pytest", str(Path(__file__).parent), *sys.argv[1:]]
+    # That Spark leaves sockets open.
+    unclosed = ("-W", "ignore::ResourceWarning")
+    command = [sys.executable, "-m", "pytest", *unclosed, str(Path(__file__).parent), *sys.argv[1:]]
     paths = os.pathsep.join([str(PACKAGES), str(ROOT)])
     sys.exit(subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=False).returncode)
 
