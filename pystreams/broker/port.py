@@ -96,6 +96,34 @@ class MemberAssignment:
     user_data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """A member of a group, as the log shows it to everybody.
+
+    ``host`` is where it connects from; empty on a log that is a file. ``user_data`` is the data with which it joined,
+    ``plan`` the data that the assignor has sent it with its ``partitions``. If the broker assigns the tasks, both are
+    empty, and ``tasks``, ``standbys`` and ``process_id`` are what the broker knows.
+    """
+
+    member_id: str
+    client_id: str
+    host: str
+    partitions: tuple[TopicPartition, ...] = ()
+    user_data: bytes = b""
+    plan: bytes = b""
+    tasks: tuple[TaskId, ...] = ()
+    standbys: tuple[TaskId, ...] = ()
+    process_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group's living members. While it is ``rebalancing``, Kafka does not show who has which partitions."""
+
+    members: tuple[MemberDescription, ...] = ()
+    rebalancing: bool = False
+
+
 #: The group's assignor: a pure function of all members, run by the leading member. The keys of the result are member
 #: ids. It may assign partitions that another member still holds; the port delivers them only after their release.
 Assign = Callable[[Sequence[MemberInfo]], Mapping[str, MemberAssignment]]
@@ -410,6 +438,11 @@ class Admin(Protocol):
 
     def group_members(self, group: str) -> list[str]:
         """The member ids of a group's living members."""
+        ...
+
+    def describe_group(self, group: str) -> GroupDescription:
+        """The group's living members with their assignments; no members if there is no such group. Raises
+        ``BrokerUnavailableError``, and ``BrokerError`` if the login may not see it."""
         ...
 
     def remove_members(self, group: str, members: Collection[MemberName]) -> None:

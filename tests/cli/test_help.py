@@ -21,6 +21,8 @@ COMMANDS = [
     [],
     ["init"],
     ["run"],
+    ["status"],
+    ["lag"],
     ["describe"],
     ["diff"],
     ["reset"],

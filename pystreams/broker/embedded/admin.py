@@ -17,6 +17,7 @@ from pystreams.broker.port import (
     ANSWER_TIMEOUT_MS,
     CommittedOffset,
     Deletion,
+    GroupDescription,
     TopicDescription,
     TopicSpec,
     has_members,
@@ -170,6 +171,12 @@ class EmbeddedAdmin:
         with self._mutex:
             self._evict_dead(group)
             return groups.member_ids(self._database, group)
+
+    def describe_group(self, group: str) -> GroupDescription:
+        with self._mutex:
+            self._evict_dead(group)
+            with self._database.snapshot():
+                return groups.describe(self._database, group)
 
     def remove_members(self, group: str, members: Collection[MemberName]) -> None:
         with self._mutex, self._database.transaction():

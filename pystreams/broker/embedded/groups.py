@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from pystreams.broker.embedded.database import Database
-from pystreams.broker.port import CommittedOffset
+from pystreams.broker.port import CommittedOffset, GroupDescription, MemberDescription
 from pystreams.errors import TaskMigratedError
 from pystreams.ids import TopicPartition
 
@@ -99,6 +99,21 @@ def send_heartbeat(database: Database, member_id: str, now_ms: float) -> None:
 def member_ids(database: Database, group: str) -> list[str]:
     rows = database.rows("SELECT member_id FROM members WHERE group_id = ? ORDER BY member_id", (group,))
     return [member_id for (member_id,) in rows]
+
+
+def describe(database: Database, group: str) -> GroupDescription:
+    """The members with what the assignor has assigned to them."""
+    row = database.row("SELECT epoch <> assigned_epoch FROM consumer_groups WHERE group_id = ?", (group,))
+    rows = database.rows(
+        "SELECT member_id, user_data, plan FROM members WHERE group_id = ? ORDER BY member_id", (group,)
+    )
+    members = (
+        MemberDescription(
+            member_id, member_id, "", tuple(sorted(targets(database, group, member_id))), user_data, plan
+        )
+        for member_id, user_data, plan in rows
+    )
+    return GroupDescription(tuple(members), rebalancing=row is not None and bool(row[0]))
 
 
 def remove_member(database: Database, group: str, member_id: str) -> None:

@@ -13,6 +13,7 @@ which opens the clients, and ``settings``, which gives both the same settings un
 - Membership in a group whose tasks the broker assigns (KIP-1071): ``streams_member`` is what a thread uses,
   ``streams_heartbeat`` makes its requests and reads the answers, in the ``messages`` that kafka-python lacks;
   ``streams_group`` is for those who are no members. ``group_member`` is a member of either kind.
+- ``group_description``: a group of either kind, with what its members are assigned, for those who look at it.
 - ``admin``: topics, offsets and groups of the cluster; ``admin_client`` is the client that all admins share.
 - Errors in words: ``failures``, ``group_failures``, ``transaction_failures``, ``streams_failures``. Logs of the
   clients: ``client_logs``.

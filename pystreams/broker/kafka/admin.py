@@ -29,12 +29,14 @@ from pystreams.broker.kafka import streams_group
 from pystreams.broker.kafka.admin_client import SharedAdminClient
 from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.failures import error_of, failure, is_unavailable
+from pystreams.broker.kafka.group_description import describe_group
 from pystreams.broker.kafka.group_failures import refused
 from pystreams.broker.kafka.settings import KafkaSettings
 from pystreams.broker.port import (
     ANSWER_TIMEOUT_MS,
     CommittedOffset,
     Deletion,
+    GroupDescription,
     TopicDescription,
     TopicSpec,
     has_members,
@@ -326,6 +328,12 @@ class KafkaAdmin:
             return []
         members = described.members or streams_group.list_members(self._group(group))
         return sorted(str(member.member_id) for member in members)
+
+    def describe_group(self, group: str) -> GroupDescription:
+        try:
+            return describe_group(self._group(group))
+        except errors.KafkaError as error:
+            raise refused(error, "A group cannot be described", f"{self._where}, {group}") from None
 
     def remove_members(self, group: str, members: Collection[MemberName]) -> None:
         connection = self._group(group)

@@ -20,13 +20,19 @@ def describing(group: str) -> Any:
     return StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
 
 
-def members_of(response: Any) -> list[Any]:
-    """The members in the answer to ``describing``; none if there is no such group. Raises kafka-python's errors."""
+def group_of(response: Any) -> Any:
+    """The group in the answer to ``describing``, None if there is no such group. Raises kafka-python's errors."""
     (group,) = response.groups
     if group.error_code == errors.GroupIdNotFoundError.errno:
-        return []
+        return None
     raise_for(group.error_code, group.group_id)
-    return list(group.members)
+    return group
+
+
+def members_of(response: Any) -> list[Any]:
+    """The members in the answer to ``describing``; none if there is no such group. Raises kafka-python's errors."""
+    group = group_of(response)
+    return [] if group is None else list(group.members)
 
 
 def list_members(connection: GroupConnection) -> list[Any]:

@@ -111,8 +111,8 @@ def read(response: Any) -> Answer:
     tasks = None
     if response.active_tasks is not None:
         # Warm-up tasks are filled as standbys are.
-        standbys = _unpacked(response.standby_tasks or []) | _unpacked(response.warmup_tasks or [])
-        tasks = Tasks(_unpacked(response.active_tasks), standbys)
+        standbys = unpacked(response.standby_tasks or []) | unpacked(response.warmup_tasks or [])
+        tasks = Tasks(unpacked(response.active_tasks), standbys)
     return Answer(
         response.member_epoch,
         response.heartbeat_interval_ms,
@@ -166,7 +166,8 @@ def _packed(tasks: Iterable[TaskId]) -> list[Any]:
     return [Request.TaskIds(subtopology_id=str(sub), partitions=of_sub) for sub, of_sub in partitions.items()]
 
 
-def _unpacked(packed: Iterable[Any]) -> frozenset[TaskId]:
+def unpacked(packed: Iterable[Any]) -> frozenset[TaskId]:
+    """The tasks in a message."""
     return frozenset(
         TaskId(int(of_sub.subtopology_id), partition) for of_sub in packed for partition in of_sub.partitions
     )

@@ -6,5 +6,6 @@ standbys are, and the assignor itself what has to warm up first. ``own_assignor`
 ``membership_data`` is what members send each other (``teller``: one thread for all of a client), ``group_assignor``
 carries both over the membership protocol, ``broker_assignor`` describes the application to a broker that assigns the
 tasks itself, ``log_facts`` asks the log for the ends of changelogs and for racks.
-``group_wait`` says in the log why a member is still waiting for its first tasks.
+``group_wait`` says in the log why a member is still waiting for its first tasks. ``application_status`` is the view
+from outside: members, tasks and lags, as the log has them.
 """

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from pystreams.app import App
 from pystreams.ids import TaskId
+from pystreams.runtime.group.application_status import application_status
+from pystreams.runtime.startup.client_start import build_topology
 from pystreams.runtime.streams import Streams
 from tests.kafka.support import Cluster
 from tests.live.standby_worker import counting
@@ -26,6 +29,21 @@ def filled(client: Streams) -> set[TaskId]:
     return {standby.task_id for standby in client.progress().standbys if standby.lag == 0}
 
 
+def both_orders(one: set[TaskId], two: set[TaskId]) -> list[list[list[TaskId]]]:
+    return [[sorted(one), sorted(two)], [sorted(two), sorted(one)]]
+
+
+def shown(cluster: Cluster, app: App) -> list[list[TaskId]]:
+    """The tasks of both members, as the status has them; the standbys of each are the tasks of the other."""
+    config = app.config
+    status = application_status(
+        cluster.admin, build_topology(app, config), config.auto_offset_reset, reads_committed=False
+    )
+    tasks = [sorted(member.tasks) for member in status.members]
+    assert status.rebalancing or [sorted(member.standbys) for member in status.members] == tasks[::-1]
+    return tasks
+
+
 def test_each_task_has_a_standby_in_the_other_process_and_goes_on_there(cluster: Cluster):
     cluster.create("in", "out", partitions=3)
     cluster.write("in", [(f"k{i % 30}", i, i) for i in range(900)])
@@ -37,6 +55,7 @@ def test_each_task_has_a_standby_in_the_other_process_and_goes_on_there(cluster:
     two = cluster.start(counting(cluster.path / "two", **STREAMS))
     eventually(lambda: active(one) | active(two) == TASKS and filled(one) == active(two) != set())
     eventually(lambda: filled(two) == active(one))
+    eventually(lambda: shown(cluster, app) in both_orders(active(one), active(two)))
     one.close()
     eventually(lambda: active(two) == TASKS)
     cluster.write("in", [(f"k{i % 30}", i, i) for i in range(900, 1200)])

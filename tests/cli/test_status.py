@@ -1,0 +1,119 @@
+"""``pystreams status`` and ``pystreams lag`` show an application as its log has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.wordcount_kit import WORDCOUNT
+from tests.live.support import eventually
+
+
+@pytest.fixture
+def program(folder, pystreams):
+    """A program with its topics, and two records that wait."""
+    name = f"counted_{os.urandom(4).hex()}"
+    (folder / f"{name}.py").write_text(WORDCOUNT.format(id="counted"), encoding="utf-8")
+    pystreams("topics", "create", "lines", "word-counts", "--partitions", "2")
+    pystreams("produce", "lines", stdin="to be\nor not\n")
+    return name
+
+
+@contextmanager
+def run_in_the_background(name: str, *arguments: str) -> Iterator[subprocess.Popen]:
+    """The program in another process."""
+    command = [sys.executable, "-m", "pystreams", "run", name, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def states(pystreams, program, *arguments):
+    """The JSON that ``status`` prints."""
+    return [json.loads(line) for line in pystreams("status", program, "--json", *arguments).lines]
+
+
+def test_an_application_that_does_not_run_says_so_with_its_exit_code(pystreams, program):
+    shown = pystreams("status", program)
+    assert shown.code == 1
+    assert "does not run" in shown.err
+    assert "2 records wait" in shown.err
+    assert shown.out == ""
+
+
+def test_lag_shows_each_partition_before_the_first_start(pystreams, program):
+    shown = pystreams("lag", program)
+    assert shown.code == 0
+    rows = [line.split("\t") for line in shown.lines]
+    assert [row[:5] for row in rows] == [
+        ["lines", "0", "0_0", "(nobody)", "-"],
+        ["lines", "1", "0_1", "(nobody)", "-"],
+    ]
+    assert sum(int(row[6]) for row in rows) == 2
+
+
+def test_a_running_application_is_shown_thread_by_thread(pystreams, program):
+    with run_in_the_background(program, "--threads", "2"):
+
+        def caught_up():
+            (state,) = states(pystreams, program)
+            return (
+                state if len(state["threads"]) == 2 and not state["unassigned"] and not state["lag"] else None
+            )
+
+        state = eventually(caught_up, "two threads have processed all")
+        shown = pystreams("status", program)
+        assert shown.code == 0
+        assert "2 threads in 1 process, 4 tasks. No record waits." in shown.err
+        names = [line.split("\t")[0] for line in shown.lines]
+        process_id = state["threads"][0]["process_id"]
+        assert names == [f"counted-{process_id[:8]}…-1-StreamThread-{number}" for number in (1, 2)]
+        assert [one["thread"] for one in state["threads"]] == [
+            name.replace(f"{process_id[:8]}…", process_id) for name in names
+        ]
+        tasks = {task for one in state["threads"] for task in one["tasks"]}
+        assert tasks == {"0_0", "0_1", "1_0", "1_1"}
+        rows = [line.split("\t") for line in pystreams("lag", program).lines]
+        assert {row[0] for row in rows} == {"lines", "counted-counts-repartition"}
+        assert {row[6] for row in rows} == {"0"}
+
+
+def test_another_version_of_the_program_is_named(folder, pystreams, program):
+    (folder / "newer_program.py").write_text(
+        WORDCOUNT.format(id="counted").replace(".flat_map_values(str.split)", ""), encoding="utf-8"
+    )
+    with run_in_the_background(program):
+        eventually(lambda: states(pystreams, program)[0]["threads"])
+        assert "Another version of the program runs" in pystreams("status", "newer_program").err
+
+
+def test_watch_shows_one_state_after_the_other(folder, pystreams, program):
+    command = [sys.executable, "-m", "pystreams", "status", program, "--watch", "--json"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as watching:
+        try:
+            assert watching.stdout is not None
+            assert json.loads(watching.stdout.readline())["lag"] == 2
+            pystreams("produce", "lines", stdin="more\n")
+            eventually(lambda: json.loads(watching.stdout.readline())["lag"] == 3)
+        finally:
+            watching.kill()
+
+
+def test_a_topic_that_is_missing_is_named(folder, pystreams):
+    (folder / "lonely_status.py").write_text(WORDCOUNT.format(id="lonely"), encoding="utf-8")
+    pystreams("topics", "create", "word-counts")
+    shown = pystreams("status", "lonely_status")
+    assert shown.code == 4
+    assert "lines" in shown.err
+    assert "Traceback" not in shown.err
