@@ -15,6 +15,7 @@ from pystreams.cli.commands.consume import consume
 from pystreams.cli.commands.describe import describe
 from pystreams.cli.commands.diff import diff
 from pystreams.cli.commands.dlq.command import dlq_app
+from pystreams.cli.commands.doctor.command import doctor
 from pystreams.cli.commands.init import init
 from pystreams.cli.commands.produce import produce
 from pystreams.cli.commands.reset import reset
@@ -77,6 +78,7 @@ def common(
 
 app.command(rich_help_panel="Applications")(init)
 app.command(rich_help_panel="Applications")(run)
+app.command(rich_help_panel="Applications")(doctor)
 app.command(rich_help_panel="Applications")(status)
 app.command(rich_help_panel="Applications")(lag)
 app.command(rich_help_panel="Applications")(describe)

@@ -21,6 +21,7 @@ COMMANDS = [
     [],
     ["init"],
     ["run"],
+    ["doctor"],
     ["status"],
     ["lag"],
     ["describe"],

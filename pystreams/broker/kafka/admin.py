@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import (
     OFFSET_INVALID,
@@ -73,6 +73,13 @@ _NOT_TO_BE_SEEN: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
+class ClusterFacts(NamedTuple):
+    """The number of brokers that answer, and the newest version of Kafka whose requests they all understand."""
+
+    brokers: int
+    version: tuple[int, ...]
+
+
 class KafkaAdmin:
     """See ``port.Admin``. Threads may share it."""
 
@@ -87,6 +94,13 @@ class KafkaAdmin:
     @property
     def _client(self) -> AdminClient:
         return self._shared.current
+
+    def cluster(self) -> ClusterFacts:
+        """Raises ``BrokerUnavailableError``."""
+        described = self._result(
+            self._client.describe_cluster(request_timeout=_TIMEOUT_S), "The cluster cannot be described", ""
+        )
+        return ClusterFacts(len(described.nodes), self._group(self._client_id).broker_version)
 
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
         """``config`` has every setting of the topic, defaults included; it is empty without the permission

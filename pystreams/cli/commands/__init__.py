@@ -1,13 +1,13 @@
 """The commands. Each module has the name of a command and one function of that name, whose arguments are its options;
 only ``topics`` and ``dlq`` are applications of typer, with a function for each of their commands.
 
-``init`` begins a project; ``topics``, ``produce``, ``consume`` and ``dlq`` work on a log; ``run``, ``status`` (with
-``lag``), ``describe``, ``diff`` and ``reset`` on an application; ``backfill``, ``verify`` and ``archive`` on its
-history; ``snapshots`` on copies of its state.
+``init`` begins a project; ``topics``, ``produce``, ``consume`` and ``dlq`` work on a log; ``run``, ``doctor``,
+``status`` (with ``lag``), ``describe``, ``diff`` and ``reset`` on an application; ``backfill``, ``verify`` and
+``archive`` on its history; ``snapshots`` on copies of its state.
 
-``late_records`` is what ``describe --late`` shows. ``backfill``, ``verify``, ``status`` and ``dlq`` are packages, with
-the functions in their module ``command``. ``workers`` are the processes of ``run --workers``. The folder ``project``
-(not a package) holds the files that ``init`` writes.
+``late_records`` is what ``describe --late`` shows. ``backfill``, ``verify``, ``doctor``, ``status`` and ``dlq`` are
+packages, with the functions in their module ``command``. ``workers`` are the processes of ``run --workers``. The
+folder ``project`` (not a package) holds the files that ``init`` writes.
 
 Commands do not import each other, with three exceptions: ``diff`` compares shapes of topologies as ``describe`` writes
 them, ``run`` starts workers, and ``verify`` computes history as ``backfill`` does.
