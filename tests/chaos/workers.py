@@ -28,6 +28,8 @@ SETTINGS = {
     "heartbeat_interval_ms": 400,
     "commit_interval_ms": 100,
     "poll_ms": 20,
+    # A client of Kafka that reads no more is to be noticed well before the run gives up.
+    "stall_timeout_ms": 20_000,
     # What is left open by the dead is not to end by itself.
     "transaction_timeout_ms": 600_000,
 }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from pystreams.broker.embedded.consumer import EmbeddedConsumer
 from pystreams.ids import TopicPartition
+from pystreams.runtime.streams import Streams
 from tests.live.support import Log, caught_up, eventually, running
 
 SILENT = TopicPartition("in", 1)
@@ -33,6 +35,62 @@ def test_a_partition_that_is_silently_no_longer_read_goes_on(
     caught_up(streams)
     assert len(log.read("out")) == 200
     assert "nothing has been read from in-1" in caplog.text
+
+
+@pytest.fixture
+def silent_reader(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Has the first consumer of a topic lose what it is assigned, as librdkafka has done: without an error, until it is
+    assigned again."""
+
+    def lose(topic: str) -> None:
+        assign = EmbeddedConsumer.assign
+        lost: list[TopicPartition] = []
+
+        def assign_and_lose(self: EmbeddedConsumer, positions: Mapping[TopicPartition, int]) -> None:
+            assign(self, positions)
+            if not lost:
+                lost.extend(partition for partition in positions if partition.topic == topic)
+                self.pause(lost)
+
+        monkeypatch.setattr(EmbeddedConsumer, "assign", assign_and_lose)
+
+    return lose
+
+
+def test_a_restore_that_is_silently_no_longer_read_goes_on(
+    log: Log, silent_reader: Callable[[str], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    log.create("in", "out")
+    log.write("in", [(f"k{number % 10}", 1, number) for number in range(100)])
+
+    def start(folder: str) -> Streams:
+        app = log.app("counting", stall_timeout_ms=500, state_dir=log.path / folder)
+        app.stream("in", key=str, value=int).group_by_key().count(name="counts").to_stream().to("out")
+        return log.start(app)
+
+    first = start("one")
+    caught_up(first)
+    first.close()
+    silent_reader("counting-counts-changelog")
+    again = start("another")
+    caught_up(again)
+    assert again.store("counts").get("k7").value == 10
+    assert "nothing has been read from counting-counts-changelog-0" in caplog.text
+
+
+def test_a_global_table_that_is_silently_no_longer_read_goes_on(
+    log: Log, silent_reader: Callable[[str], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    log.create("rows", "in", "out")
+    log.write("rows", [("k", 7, 0)])
+    app = log.app("joining", stall_timeout_ms=500)
+    rows = app.global_table("rows", key=str, value=int, name="rows")
+    joined = app.stream("in", key=str, value=int).join(rows, int.__add__, key_fn=str, value=int)
+    joined.to("out")
+    silent_reader("rows")
+    streams = log.start(app)
+    assert streams.store("rows").get("k").value == 7
+    assert "nothing has been read from rows-0" in caplog.text
 
 
 def test_a_function_that_hangs_is_shown_with_its_stack(log: Log, caplog: pytest.LogCaptureFixture) -> None:

@@ -80,6 +80,7 @@ class StallWatch:
             for partition in partitions:
                 del self._still[partition]
             return
+        anew: dict[TopicPartition, int] = {}
         for partition in sorted(partitions):
             still, end = self._still.pop(partition), ends[partition]
             if end <= still.position:
@@ -93,4 +94,6 @@ class StallWatch:
                 end - still.position,
                 still.position,
             )
-            self._consumer.read_anew({partition: still.position})
+            anew[partition] = still.position
+        if anew:
+            self._consumer.read_anew(anew)

@@ -27,6 +27,7 @@ from pystreams.clock import Clock, Deadline
 from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError, StreamsError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.group_commits import COMMITS_INTERVAL_MS, GroupCommits
 from pystreams.runtime.restoring.progress_log import ProgressLog
 from pystreams.runtime.restoring.restorable import Followable, Restorable
@@ -67,10 +68,12 @@ class Restorer:
         clock: Clock,
         listener: RestoreListener | None,
         commits: GroupCommits,
+        stalls: StallWatch,
     ) -> None:
         self._consumer = consumer
         self._admin = admin
         self._commits = commits
+        self._stalls = stalls
         self._clock = clock
         self._listener = listener
         #: Guards what follows up to the blank line; notified when there is something to do.
@@ -207,6 +210,7 @@ class Restorer:
                 self._apply(batch)
             self._advance()
             self._tell()
+            self._stalls.polled(lambda: list(self._read))
             if not batches:
                 self._corrupt(self._cut_short())
                 break

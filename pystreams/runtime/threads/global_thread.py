@@ -22,6 +22,7 @@ from pystreams.errors import (
 )
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.threads.thread_end import close_all, placed
 from pystreams.runtime.threads.thread_state import GLOBAL_THREAD_SUCCESSORS, GlobalThreadState
@@ -95,16 +96,17 @@ class GlobalThread:
         try:
             consumer = self._context.broker.consumer(self.name, "global")
             closing.append(consumer.close)
+            stalls = self._stalls_of(consumer)
             state = self._stores = self._open()
             closing.append(lambda: state.close(wipe=isinstance(self.failure, StateCorruptedError)))
-            self._fill(state, consumer)
+            self._fill(state, consumer, stalls)
             closing.append(self._context.global_stores.clear)
             with self._changed:
                 if self._going:
                     self._context.global_stores.update(state.stores)
                     self._enter(_RUNNING)
             while self._going:
-                self._round(state, consumer)
+                self._round(state, consumer, stalls)
         except BaseException as error:  # noqa: BLE001 - raised where the stores are waited for, or by the client
             self._fail(error)
         finally:
@@ -190,7 +192,11 @@ class GlobalThread:
 
     # Reading
 
-    def _fill(self, state: GlobalState, consumer: Consumer) -> None:
+    def _stalls_of(self, consumer: Consumer) -> StallWatch:
+        context = self._context
+        return StallWatch(consumer, context.admin, context.clock, context.config.stall_timeout_ms, self.name)
+
+    def _fill(self, state: GlobalState, consumer: Consumer, stalls: StallWatch) -> None:
         """Read every partition to the end that it has now."""
         admin, listener = self._context.admin, self._context.restore_listener
         partitions = sorted(state.partitions)
@@ -207,7 +213,7 @@ class GlobalThread:
         clock, patience_ms = self._context.clock, self._context.config.task_timeout_ms
         deadline = Deadline(clock, patience_ms)
         while missing and self._going:
-            read = self._round(state, consumer)
+            read = self._round(state, consumer, stalls)
             for partition, count in read.items():
                 counts[partition] += count
                 if listener is not None and count:
@@ -223,11 +229,14 @@ class GlobalThread:
             for p in partitions:
                 listener.on_restore_end(p, state.store_of[p.topic], counts[p])
 
-    def _round(self, state: GlobalState, consumer: Consumer) -> Mapping[TopicPartition, int]:
+    def _round(
+        self, state: GlobalState, consumer: Consumer, stalls: StallWatch
+    ) -> Mapping[TopicPartition, int]:
         """Apply what has arrived; how many records of which partitions that was. Only reading can be tried again: an
         error while records are applied ends the thread, because some of them have been applied."""
         try:
             batches = consumer.poll(_POLL_MS)
+            stalls.polled(lambda: state.partitions)
         except OffsetOutOfRangeError as error:
             raise _unread(error) from error
         except StreamsError as error:

@@ -32,6 +32,7 @@ from pystreams.runtime.group.membership_data import (
 )
 from pystreams.runtime.group.own_assignor import own_assignor
 from pystreams.runtime.group.situation import AssignorSettings
+from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.client_context import ClientContext
@@ -250,17 +251,17 @@ class StreamThread:
         """Start the thread that restores, which then has a consumer of its own."""
         context = self._context
         consumer = context.broker.consumer(f"{self.name}-restore-consumer", "restore")
+        name, stall_timeout_ms = f"{self.name}-restore", context.config.stall_timeout_ms
         restorer = Restorer(
             consumer,
             context.admin,
             context.clock,
             context.restore_listener,
             context.commits,
+            StallWatch(consumer, context.admin, context.clock, stall_timeout_ms, name),
         )
         patience_ms = context.config.task_timeout_ms
-        thread = RestoreThread(
-            f"{self.name}-restore", restorer, context.load, context.clock, patience_ms, consumer.close
-        )
+        thread = RestoreThread(name, restorer, context.load, context.clock, patience_ms, consumer.close)
         thread.start()
         closing.append(thread.close)
         return restorer

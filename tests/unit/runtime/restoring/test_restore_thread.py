@@ -24,6 +24,7 @@ from pystreams.errors import (
 )
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring import restorer
 from pystreams.runtime.restoring.group_commits import COMMITS_INTERVAL_MS, GroupCommits
 from pystreams.runtime.restoring.load import Load
@@ -108,7 +109,14 @@ class World:
         log: Any = self.log
         consumer: Any = self.consumer
         clock = clock or SystemClock()
-        self.restorer = Restorer(consumer, log, clock, listener, GroupCommits(log, "group", clock))
+        self.restorer = Restorer(
+            consumer,
+            log,
+            clock,
+            listener,
+            GroupCommits(log, "group", clock),
+            StallWatch(consumer, log, clock, 0, "restore"),
+        )
         self.thread = RestoreThread("restore", self.restorer, Load(), clock, patience_ms, self.ended.set)
         self.outcome = RestoreOutcome()
         self._started = False

@@ -14,6 +14,7 @@ from pystreams.engine.hosted_task import HostedTask
 from pystreams.errors import BrokerUnavailableError, OffsetOutOfRangeError, StateCorruptedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.group_commits import GroupCommits
 from pystreams.runtime.restoring.restorer import RestoreOutcome, Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
@@ -109,7 +110,14 @@ class World:
         self.admin = Admin()
         consumer: Any = self.consumer
         admin: Any = self.admin
-        self.restorer = Restorer(consumer, admin, self.clock, None, GroupCommits(admin, "group", self.clock))
+        self.restorer = Restorer(
+            consumer,
+            admin,
+            self.clock,
+            None,
+            GroupCommits(admin, "group", self.clock),
+            StallWatch(consumer, admin, self.clock, 0, "restore"),
+        )
 
     def add(
         self, number: int, changelogs: dict[str, TopicPartition], *, new: bool = False, **offsets: int

@@ -76,7 +76,9 @@ class MemoryLog:
         """All that is known of the topics is what is usual."""
         return {}
 
-    def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def stable_end_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float = 0
+    ) -> dict[TopicPartition, int]:
         """What is not committed yet is not in the log."""
         self.called("stable_end_offsets")
         return {partition: len(self.partitions[partition]) for partition in partitions}

@@ -20,6 +20,7 @@ from pystreams.errors import BrokerUnavailableError, StateCorruptedError, StateL
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import RecordBatch
+from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import Restorer
@@ -168,7 +169,14 @@ class World:
         self.cache = ThreadCache(self._cache_bytes)
         opener = Opener(self._context, consumer, producer, "thread")
         opener.breaks = self._breaks
-        self.restorer = Restorer(restore_consumer, log, self.clock, None, self._context.commits)
+        self.restorer = Restorer(
+            restore_consumer,
+            log,
+            self.clock,
+            None,
+            self._context.commits,
+            StallWatch(restore_consumer, log, self.clock, 0, "restore"),
+        )
         # It is not started: ``round`` lets it go its steps.
         self.restoring = RestoreThread(
             "restore", self.restorer, Load(), self.clock, 60_000, restore_consumer.close
