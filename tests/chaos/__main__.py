@@ -12,8 +12,13 @@ import time
 from pathlib import Path
 
 from tests.chaos.places import on_kafka, on_the_embedded_log
+from tests.chaos.progress import PROGRESS_TIMEOUT_S
 from tests.chaos.run import Run
 from tests.kafka.server import why_not
+
+#: By the number of brokers. After the loss of the one that coordinates the group and its transactions, a lost session,
+#: the fencing of transactions and the next rebalance come one after the other.
+PROGRESS_TIMEOUTS_S = {1: PROGRESS_TIMEOUT_S, 3: 2 * PROGRESS_TIMEOUT_S}
 
 
 def main() -> int:
@@ -31,7 +36,7 @@ def main() -> int:
     print(f"seed {options.seed}, in {folder}", flush=True)
     opened = on_kafka(folder, options.brokers) if options.log == "kafka" else on_the_embedded_log(folder)
     with opened as place:
-        run = Run(place, folder, options.seed)
+        run = Run(place, folder, options.seed, progress_timeout_s=PROGRESS_TIMEOUTS_S[options.brokers])
         end = time.monotonic() + 60 * options.minutes
         report = run(run.decks(lambda: time.monotonic() > end))
     shutil.rmtree(folder)
