@@ -3,6 +3,7 @@ partition: "elsewhere" is never taken for "absent"."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -169,3 +170,14 @@ def test_what_a_store_cannot_be_asked_is_told_with_what_it_can(log: Log) -> None
         with pytest.raises(StateError, match=f"counts does not have {name}: it is a timestamped-key") as told:
             read("k1", 0, 1)
         assert "all, approximate_count, get, query, range" in str(told.value)
+
+
+def test_who_asks_again_and_again_does_not_wait_for_an_idle_thread_each_time(log: Log) -> None:
+    write(log)
+    # A thread without records waits so long for the next ones.
+    streams = log.start(as_they_come(log, "alone", poll_ms=5_000))
+    running(streams)
+    store, end = streams.store("latest"), time.monotonic() + 120
+    for number in range(500):
+        assert store.get(KEYS[number % len(KEYS)]).value == number % len(KEYS)
+        assert time.monotonic() < end, f"only {number} answers"

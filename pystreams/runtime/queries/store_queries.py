@@ -27,7 +27,8 @@ class _Answers(NamedTuple, Generic[R]):
 class LocalStore:
     """The part of a store in this process: the partitions whose tasks run here (see ``partitions``). The tasks' own
     threads read between two records, so a read sees complete updates, including cached ones, and waits for the threads'
-    current round (tens of milliseconds). Headers are shown if the store was requested with headers.
+    current round (tens of milliseconds; of an idle thread a few). Headers are shown if the store was requested with
+    headers.
 
     A read of one key raises ``StateError`` if the key may be in another process, and never reports it as absent; the
     error names the partition and its owner. Reads of many keys cover the partitions in this process. Every method

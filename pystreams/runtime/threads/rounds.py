@@ -51,6 +51,9 @@ _ROUND_RECORDS_MAX = 4_096
 #: How long to wait for records while a rebalance is under way.
 _JOINING_POLL_MS = 10.0
 _RETRY_PAUSE_MS = 100.0
+#: Who asks a thread often asks it again soon: for so long after a question an idle thread looks for the next one often.
+_ASKED_FOR_MS = 1_000.0
+_ASKED_POLL_MS = 2.0
 #: While others wait for commits, they come so often, but take at most this share of the time.
 _AWAITED_COMMIT_MS, _AWAITED_COMMIT_SHARE = 200.0, 0.1
 _SNAPSHOT_INTERVAL_MS = 100.0
@@ -140,6 +143,8 @@ class Rounds:
         #: How long the last one took.
         self._commit_took_ms = 0.0
         self._last_snapshot_ms = 0.0
+        #: When other threads last asked for something.
+        self._asked_ms = -_ASKED_FOR_MS
         config = context.config
         self._trouble = Trouble(self._clock, config.task_timeout_ms)
         self._commit_interval_ms = config.effective_commit_interval_ms(
@@ -204,6 +209,7 @@ class Rounds:
 
     def _answer_calls(self) -> None:
         if self._requests.calls.waiting:
+            self._asked_ms = self._clock.monotonic_ms()
             with self._cache.without_loading():
                 self._requests.calls.answer(self.tasks)
 
@@ -305,6 +311,8 @@ class Rounds:
         if self._owner.state is not ThreadState.RUNNING:
             return _JOINING_POLL_MS
         timeout_ms = float(self._context.config.poll_ms)
+        if self._clock.monotonic_ms() - self._asked_ms < _ASKED_FOR_MS:
+            timeout_ms = min(timeout_ms, _ASKED_POLL_MS)
         if self.tasks.commit_often:
             timeout_ms = min(timeout_ms, _AWAITED_COMMIT_MS)
         if self.tasks.commit_needed:
