@@ -16,6 +16,7 @@ from pystreams.errors import (
     StateError,
     StateLockedError,
     StreamsError,
+    TaskMigratedError,
 )
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
@@ -414,6 +415,17 @@ class TaskManager:
         committed = self._member.committed(task.inputs)
         return task.committed == {p: at for p, at in committed.items() if at is not None}
 
+    def _require_last_commit(self, task: ActiveTask) -> None:
+        """Raise ``TaskMigratedError`` if another member has committed since: a process that was frozen has a successor,
+        and records that this one has processed may be deleted."""
+        if not self._has_last_commit(task):
+            raise TaskMigratedError(
+                "Another member has gone on with a task",
+                where=f"task {task.task_id}",
+                why="the group has other offsets for it than this process has committed",
+                hint="this process joins the group again",
+            )
+
     def close(self, *, commit: bool) -> None:
         """Give up everything, after a commit of what is not committed yet, or without: the next start does it again."""
         try:
@@ -453,16 +465,20 @@ class TaskManager:
         beginnings, ends = admin.beginning_offsets(inputs), admin.end_offsets(inputs)
         latest = self._latest([p for task in tasks for p in task.inputs if p not in task.committed], ends)
         for task in tasks:
-            positions = start_positions(
-                task.task_id,
-                {partition: task.committed.get(partition) for partition in task.inputs},
-                beginnings,
-                ends,
-                latest,
-                partial(self._context.offset_reset, task.task_id),
-                self._context.offset_ago,
-                stateful=task.task_id in self._context.feeding_state,
-            )
+            try:
+                positions = start_positions(
+                    task.task_id,
+                    {partition: task.committed.get(partition) for partition in task.inputs},
+                    beginnings,
+                    ends,
+                    latest,
+                    partial(self._context.offset_reset, task.task_id),
+                    self._context.offset_ago,
+                    stateful=task.task_id in self._context.feeding_state,
+                )
+            except OffsetOutOfRangeError:
+                self._require_last_commit(task)
+                raise
             self.working = task
             self._tasks.become(task, TaskStatus.STARTING)
             self._bounds.starts(task)
@@ -628,6 +644,7 @@ class TaskManager:
             positions = {p: self._consumer.position(p) for p in inputs}
             lost = {p: at for p, at in positions.items() if not beginnings[p] <= at <= ends[p]}
             if lost and task.task_id in self._context.feeding_state:
+                self._require_last_commit(task)
                 error.extend(
                     where=f"task {task.task_id}", hint="a longer retention.ms of the topic prevents this"
                 )
