@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.threads.progress import ThreadProgress
 from pystreams.runtime.threads.thread_state import ThreadState
 
-_ENDED = ThreadState.PENDING_SHUTDOWN, ThreadState.DEAD
+_ENDED: Final = ThreadState.PENDING_SHUTDOWN, ThreadState.DEAD
+
+#: Why a client in these states is not ready.
+_NOT_AT_WORK: Final = {
+    ClientState.CREATED: "the client starts",
+    ClientState.PENDING_SHUTDOWN: "the client is closing",
+    ClientState.NOT_RUNNING: "the client is not running",
+    ClientState.PENDING_ERROR: "an error is ending the client",
+    ClientState.ERROR: "an error has ended the client",
+}
+_STOPPING: Final = _NOT_AT_WORK.keys() - {ClientState.CREATED}
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``live``: the process is good for something, and a restart would not help. ``ready``: all tasks that the group
-    has given it are restored and run, and they lag no more than they may. ``reasons`` say why not."""
+    """``live``: the process can do its work, now or later; if not, only a new process helps. ``ready``: all tasks that
+    the group has given it are restored and run, and they lag no more than they may. ``reasons`` say why not.
+    ``stopping``: it is ending, or has ended."""
 
     live: bool
     ready: bool
     reasons: tuple[str, ...] = ()
+    stopping: bool = False
 
 
 def health_of(
@@ -29,21 +42,23 @@ def health_of(
     *,
     stuck_after_ms: float,
     lag_max: int | None = None,
+    has_subtopologies: bool = True,
 ) -> Health:
     """The health of a client in a state with these threads. ``round_ms`` says for how long each thread has been in its
-    present round; one that takes longer than ``stuck_after_ms`` is stuck. ``lag_max`` limits the records that may wait
-    in all inputs together (None: any number)."""
-    if state is ClientState.CREATED:
-        return Health(live=True, ready=False, reasons=("the client starts",))
-    if state not in (ClientState.RUNNING, ClientState.REBALANCING):
-        words = state.value.replace("_", " ")
-        return Health(state is not ClientState.ERROR, ready=False, reasons=(f"the client is {words}",))
+    present round; one that takes longer than ``stuck_after_ms`` is stuck, also while the client is closing and waits
+    for it. ``lag_max`` limits the records that may wait in all inputs together (None: any number). A client without
+    sub-topologies has global stores alone, and no threads."""
     stuck = [
         f"{name} has been at the same work for {ms / 1000:.0f} s"
         for name, ms in round_ms.items()
         if ms > stuck_after_ms
     ]
+    if state in _NOT_AT_WORK:
+        live = not stuck and state is not ClientState.ERROR
+        return Health(live, False, (_NOT_AT_WORK[state], *stuck), stopping=state in _STOPPING)
     missing = [*stuck, *_not_ready(threads)]
+    if has_subtopologies and all(thread.state in _ENDED for thread in threads):
+        missing.append("no stream thread works")
     if state is ClientState.REBALANCING and not missing:
         missing.append("the client is rebalancing")
     if not missing and lag_max is not None:

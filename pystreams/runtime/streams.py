@@ -317,6 +317,7 @@ class Streams:
                 {thread.name: thread.round_ms for thread in threads},
                 stuck_after_ms=self.config.max_poll_interval_ms,
                 lag_max=lag_max,
+                has_subtopologies=bool(self._built.subtopologies),
             )
 
     @property

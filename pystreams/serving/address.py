@@ -41,7 +41,9 @@ class Address:
             family, _, _, _, where = socket.getaddrinfo(
                 self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )[0]
-            return socket.create_server(where[:2], family=family, backlog=128)
+            # ``::`` is for all addresses of this machine, also those of IPv4.
+            dual = where[0] == "::" and socket.has_dualstack_ipv6()
+            return socket.create_server(where[:2], family=family, backlog=128, dualstack_ipv6=dual)
         except (OSError, ValueError) as error:  # a name that cannot be one is a ValueError
             raise ConfigError(
                 f"nothing can listen on {self}",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import threading
 from types import TracebackType
 from typing import Final, Self
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pystreams.serving.address import Address
 from pystreams.serving.pages import pages
@@ -16,8 +18,22 @@ from pystreams.serving.watched import Watched
 #: More connections at once are answered with 503: scrapers and probes need a few.
 CONNECTIONS_MAX: Final = 64
 
+#: A connection has this time for its request and the answer. One that sends nothing would take a place for ever.
+CONNECTION_S: Final = 10.0
+
+#: The end of the server waits for so long for pages at which somebody is still at work.
+_END_S: Final = 5.0
+
 #: The names of this machine, for itself.
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+
+
+class _Connection(H11Protocol):
+    """One request and its answer: uvicorn has no limit for the time before a request."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(CONNECTION_S, transport.abort)
 
 
 class HttpServer:
@@ -36,17 +52,17 @@ class HttpServer:
             uvicorn.Config(
                 pages(watched, hosts),
                 loop="asyncio",
-                http="h11",
+                http=_Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,
                 log_level="warning",
                 access_log=False,
                 server_header=False,
+                headers=[("Connection", "close")],
                 proxy_headers=False,
                 # It refuses the connection with which this number is reached.
                 limit_concurrency=CONNECTIONS_MAX + 1,
-                timeout_keep_alive=5,
                 timeout_graceful_shutdown=1,
                 h11_max_incomplete_event_size=16_384,
             )
@@ -63,5 +79,6 @@ class HttpServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.should_exit = True
-        self._thread.join()
+        # A page may wait for a lock of the client for longer than anybody wants to wait for the end.
+        self._thread.join(_END_S)
         self._socket.close()

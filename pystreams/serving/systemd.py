@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 #: How often to look at the application.
 _LOOK_S: Final = 1.0
 
-#: While the application restores its state, systemd is asked to wait for so long after each look.
+#: While the application restores its state, and while it stops, systemd is asked to wait for so long after each look.
 _EXTENSION_S: Final = 30
 
 _STATUS_CHARACTERS_MAX: Final = 500
@@ -43,6 +43,7 @@ class SystemdNotifier:
         self._watchdog_ms = patience_ms / 2 if patience_ms and ours else None
         self._signed_ms = -math.inf
         self._ready = False
+        self._stopping = False
         self._status = ""
         self._failed = False
         self._ending = threading.Event()
@@ -59,12 +60,16 @@ class SystemdNotifier:
         if self._path:
             self._ending.set()
             self._thread.join()
-            self._send("STOPPING=1")
+            self._stop()
 
     def _run(self) -> None:
         look_s = _LOOK_S if self._watchdog_ms is None else min(_LOOK_S, self._watchdog_ms / 2000)
         while True:
-            self._look()
+            try:
+                self._look()
+            except Exception:
+                # An end of this thread would end the signs of life, and systemd would kill a healthy application.
+                log.exception("the application's health is not known")
             if self._ending.wait(look_s):
                 return
 
@@ -77,12 +82,19 @@ class SystemdNotifier:
         if health.ready and not self._ready:
             self._ready = True
             self._send("READY=1")
-        if health.live and not self._ready:
+        if health.stopping:
+            self._stop()
+        if health.live and (health.stopping or not self._ready):
             self._send(f"EXTEND_TIMEOUT_USEC={_EXTENSION_S * 1_000_000}")
         now_ms = self._clock.monotonic_ms()
         if self._watchdog_ms is not None and health.live and now_ms - self._signed_ms >= self._watchdog_ms:
             self._signed_ms = now_ms
             self._send("WATCHDOG=1")
+
+    def _stop(self) -> None:
+        if not self._stopping:
+            self._stopping = True
+            self._send("STOPPING=1")
 
     def _send(self, message: str) -> None:
         # A leading @ stands for the zero byte of an abstract socket.
@@ -90,7 +102,7 @@ class SystemdNotifier:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
                 notify.settimeout(_LOOK_S)
-                notify.sendto(message.encode(), path)
+                notify.sendto(message.encode(errors="replace"), path)
         except OSError as error:
             if not self._failed:
                 self._failed = True

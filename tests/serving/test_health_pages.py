@@ -13,6 +13,9 @@ import pytest
 
 from pystreams import Streams
 from pystreams.errors import ConfigError
+from pystreams.runtime.client_state import ClientState
+from pystreams.runtime.health import Health
+from pystreams.serving import server as server_module
 from pystreams.serving.address import Address
 from pystreams.serving.server import CONNECTIONS_MAX, HttpServer
 from pystreams.serving.watched import WatchedClient
@@ -61,7 +64,10 @@ def test_an_error_that_ends_the_client_ends_its_life(log):
         running(streams)
         log.write("in", [("a", 0, 0)])
         eventually(lambda: get(server.address, "/live").status == 503)
-        assert get(server.address, "/live").json == {"live": False, "reasons": ["the client is error"]}
+        assert get(server.address, "/live").json == {
+            "live": False,
+            "reasons": ["an error has ended the client"],
+        }
         assert get(server.address, "/ready").status == 503
 
 
@@ -80,6 +86,20 @@ def test_a_client_with_too_much_to_do_is_not_ready_if_that_is_limited(log):
         eventually(lambda: get(server.address, "/ready").status == 200)
 
 
+@pytest.mark.parametrize("threads", [0, 1])
+def test_a_client_without_threads_is_ready_only_if_it_needs_none(log, threads):
+    app = log.app("global")
+    app.global_table("in", key=str, value=int, name="all")
+    if threads:
+        app.stream("out", key=str, value=int).foreach(lambda _: None)
+    streams = Streams(app, broker=log.broker)
+    with served(streams) as server, closing(streams):
+        streams.start()
+        eventually(lambda: get(server.address, "/ready").status == 200)
+        assert (streams.remove_stream_thread() is None) is not bool(threads)
+        assert get(server.address, "/ready").status == (503 if threads else 200)
+
+
 def test_a_function_that_hangs_for_longer_than_the_group_waits_is_no_life(log):
     release = threading.Event()
     app = log.app("hanging", max_poll_interval_ms=300)
@@ -95,6 +115,36 @@ def test_a_function_that_hangs_for_longer_than_the_group_waits_is_no_life(log):
         finally:
             release.set()
         eventually(lambda: get(server.address, "/live").status == 200)
+
+
+def test_a_function_that_hangs_while_an_error_ends_the_client_is_no_life(log):
+    log.create("two", partitions=2)
+    release, hanging = threading.Event(), threading.Event()
+
+    def work(value: int) -> None:
+        if value == 0:
+            hanging.set()
+            release.wait(120)
+        else:
+            raise ValueError("odd")
+
+    app = log.app("hanging", max_poll_interval_ms=1_000, num_stream_threads=2)
+    app.stream("two", key=str, value=int).peek(work).to("out")
+    streams = Streams(app, broker=log.broker)
+    with served(streams) as server, closing(streams):
+        streams.start()
+        eventually(lambda: [len(thread.tasks) for thread in streams.progress().threads] == [1, 1])
+        running(streams)
+        log.write("two", [("a", 0, 0)], partition=0)
+        try:
+            assert hanging.wait(60)
+            log.write("two", [("a", 1, 1)], partition=1)
+            eventually(lambda: streams.state is ClientState.PENDING_ERROR)
+            eventually(lambda: get(server.address, "/live").status == 503)
+            assert get(server.address, "/live").json["reasons"][0] == "an error is ending the client"
+        finally:
+            release.set()
+        eventually(lambda: streams.state is ClientState.ERROR)
 
 
 def test_pages_are_never_kept_by_anybody(log):
@@ -151,6 +201,56 @@ def test_more_connections_than_anybody_needs_are_turned_away_and_cost_no_others(
         for connection in held:
             connection.close()
         eventually(lambda: get(server.address, "/live").status == 200)
+
+
+def test_connections_that_send_no_request_are_dropped(log, monkeypatch):
+    monkeypatch.setattr(server_module, "CONNECTION_S", 2.0)
+    with served(copying(log)) as server:
+        held = [connected(server) for _ in range(CONNECTIONS_MAX)]
+        for connection in held[::2]:
+            connection.sendall(b"GET /live HT")
+        for connection in held:
+            with contextlib.suppress(ConnectionError):
+                assert connection.recv(1) == b""
+            connection.close()
+        eventually(lambda: get(server.address, "/live").status == 200)
+
+
+def test_a_connection_ends_with_its_answer(log):
+    with served(copying(log)) as server, closing(connected(server)) as connection:
+        connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(1_000), b""))
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert answer.endswith(b"}")
+
+
+class Slow:
+    """An application that somebody is still looking at."""
+
+    def __init__(self) -> None:
+        self.looking, self.release = threading.Event(), threading.Event()
+
+    def health(self) -> Health:
+        self.looking.set()
+        self.release.wait(120)
+        return Health(live=True, ready=True)
+
+    def samples(self):
+        return {}
+
+
+def test_a_page_at_which_somebody_is_still_at_work_does_not_hold_up_the_end(monkeypatch):
+    monkeypatch.setattr(server_module, "_END_S", 0.5)
+    slow = Slow()
+    try:
+        with HttpServer(Address("127.0.0.1", 0), slow) as server:
+            connection = connected(server)
+            connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert slow.looking.wait(60)
+        assert not slow.release.is_set()
+        connection.close()
+    finally:
+        slow.release.set()
 
 
 def test_a_request_with_endless_headers_is_cut_off(log):

@@ -59,8 +59,13 @@ class Patient:
 
     def __init__(self) -> None:
         self.now = Health(live=True, ready=False, reasons=("t restores 0_1",))
+        self.error: Exception | None = None
+        self.looks = 0
 
     def health(self) -> Health:
+        self.looks += 1
+        if self.error is not None:
+            raise self.error
         return self.now
 
     def samples(self):
@@ -83,8 +88,35 @@ def test_the_watchdog_gets_its_sign_while_the_application_is_live(systemd):
         eventually(lambda: systemd.heard.count("WATCHDOG=1") > 3)
         patient.now = Health(live=False, ready=False, reasons=("t is stuck",))
         eventually(lambda: "STATUS=t is stuck" in systemd.heard)
+        # A sign is due at every second look at the latest.
+        looks = patient.looks
+        eventually(lambda: patient.looks > looks + 10)
+    eventually(lambda: systemd.heard[-1] == "STOPPING=1")
+    assert "WATCHDOG=1" not in systemd.heard[systemd.heard.index("STATUS=t is stuck") :]
+
+
+def test_one_that_stops_says_so_at_once_and_gets_the_time_that_it_needs(systemd):
+    patient = Patient()
+    with SystemdNotifier(patient, {"NOTIFY_SOCKET": systemd.path}, SystemClock()):
+        patient.now = Health(live=True, ready=True)
+        eventually(lambda: "READY=1" in systemd.heard)
+        patient.now = Health(live=True, ready=False, reasons=("the client is closing",), stopping=True)
+        eventually(lambda: systemd.heard[-2:] == ["STOPPING=1", "EXTEND_TIMEOUT_USEC=30000000"])
+    assert systemd.heard.count("STOPPING=1") == 1
+
+
+def test_a_health_that_cannot_be_had_or_said_does_not_end_the_signs_of_life(systemd, caplog):
+    patient = Patient()
+    environment = {"NOTIFY_SOCKET": systemd.path, "WATCHDOG_USEC": "40000"}
+    with SystemdNotifier(patient, environment, SystemClock()):
+        eventually(lambda: "WATCHDOG=1" in systemd.heard)
+        patient.error = ValueError("odd")
+        eventually(lambda: "ValueError: odd" in caplog.text)
+        patient.error = None
+        patient.now = Health(live=True, ready=False, reasons=("\udcff is stuck",))
+        eventually(lambda: "STATUS=? is stuck" in systemd.heard)
         signs = systemd.heard.count("WATCHDOG=1")
-    assert systemd.heard.count("WATCHDOG=1") == signs
+        eventually(lambda: systemd.heard.count("WATCHDOG=1") > signs)
 
 
 def test_the_watchdog_of_another_process_is_none_of_ours(systemd):
@@ -98,11 +130,9 @@ def test_the_watchdog_of_another_process_is_none_of_ours(systemd):
 def test_a_socket_that_is_gone_does_not_end_the_application(tmp_path, caplog):
     # The watchdog has it try again and again.
     environment = {"NOTIFY_SOCKET": str(tmp_path / "none"), "WATCHDOG_USEC": "20000"}
-    asked = []
     patient = Patient()
-    patient.health = lambda: asked.append(1) or patient.now
     with SystemdNotifier(patient, environment, SystemClock()):
-        eventually(lambda: len(asked) > 5)
+        eventually(lambda: patient.looks > 5)
     assert caplog.text.count("systemd was not notified") == 1
 
 
@@ -119,7 +149,7 @@ def test_a_run_under_systemd_says_that_it_is_ready_and_that_it_stops(tmp_path, w
         eventually(lambda: "READY=1" in systemd.heard)
         run.send(signal.SIGTERM)
         run.ends_with(0)
-        eventually(lambda: systemd.heard[-1] == "STOPPING=1")
+        eventually(lambda: systemd.heard.count("STOPPING=1") == 1)
     finally:
         run.close()
         systemd.close()

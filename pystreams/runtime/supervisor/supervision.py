@@ -184,11 +184,12 @@ class Supervision:
 
     def summary(self) -> Summary:
         """The workers' figures added up."""
+        tasks = sum(worker.report.tasks for worker in self.workers.values())
         return Summary(
             state=self._state(),
             records=sum(worker.records for worker in self.workers.values()),
-            lag=self._lag(),
-            tasks=sum(worker.report.tasks for worker in self.workers.values()),
+            lag=self._lag() if tasks else None,
+            tasks=tasks,
             standbys=sum(worker.report.standbys for worker in self.workers.values()),
             standby_lag=_sum_known([worker.report.standby_lag for worker in self.workers.values()]),
             restarts=sum(worker.restarts for worker in self.workers.values()),
@@ -207,12 +208,14 @@ class Supervision:
         ]
         if not reasons and lag_max is not None:
             reasons += too_much_lag(self._lag(), lag_max)
-        return Health(all(worker.report.health.live for worker in workers), not reasons, tuple(reasons))
+        live = all(worker.report.health.live for worker in workers)
+        return Health(live, not reasons, tuple(reasons), stopping=self.stopping)
 
     def _lag(self) -> int | None:
+        """The lag of all tasks, 0 if there are none; None: it is not known."""
         lags = [worker.report.lag for worker in self.workers.values() if worker.report.tasks]
         unknown = any(worker.between_assignments for worker in self.workers.values())
-        return None if unknown or not lags else _sum_known(lags)
+        return None if unknown else _sum_known(lags)
 
     def _state(self) -> str:
         """One word where all are in the same state, else how many run."""

@@ -50,6 +50,8 @@ def test_the_environment_has_the_names_in_capitals_with_a_prefix():
 
 def test_variables_of_other_tools_are_left_alone_but_a_near_miss_is_not():
     assert settings_from_environment({"PYSTREAMS_ORACLE": "/x", "PYSTREAMS_CHECK": "1"}) == {}
+    options = {"PYSTREAMS_HTTP": "8080", "PYSTREAMS_READY_LAG": "5", "PYSTREAMS_WORKERS": "2"}
+    assert settings_from_environment(options) == {}
     with pytest.raises(ConfigError) as caught:
         settings_from_environment({"PYSTREAMS_COMIT_INTERVAL_MS": "1"})
     assert caught.value.where == "environment variable PYSTREAMS_COMIT_INTERVAL_MS"

@@ -50,3 +50,12 @@ def test_an_address_that_this_machine_does_not_have_is_named(host):
         Address(host, 0).listen()
     assert refused.value.why
     assert "attempting" not in refused.value.why
+
+
+def test_all_addresses_of_ipv6_are_also_those_of_ipv4():
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no sockets for both")
+    with Address("::", 0).listen() as listening:
+        port = listening.getsockname()[1]
+        for host in ("127.0.0.1", "::1"):
+            socket.create_connection((host, port), timeout=30).close()

@@ -327,6 +327,21 @@ def test_workers_are_ready_together_and_their_lags_add_up(lag_max, ready):
     assert scene.supervision.health(lag_max) == Health(True, ready, reasons)
 
 
+def test_workers_without_tasks_have_nothing_to_catch_up_with():
+    scene = Scene()
+    scene.run(report=msgspec.structs.replace(READY, tasks=0, lag=0))
+    assert scene.supervision.health(0) == Health(live=True, ready=True)
+    assert scene.supervision.summary().lag is None
+
+
+def test_workers_that_are_asked_to_stop_are_stopping():
+    scene = Scene()
+    scene.run(report=READY)
+    assert not scene.supervision.health(None).stopping
+    scene.supervision.stop()
+    assert scene.supervision.health(None).stopping
+
+
 def test_one_worker_that_is_not_ready_is_named_with_its_reason():
     scene = Scene()
     scene.run(report=READY)
