@@ -30,8 +30,12 @@ class Measure:
     def record(self, total: float, count: int, now_ms: float) -> None:
         """Add ``count`` things that measure ``total`` together, at least one."""
         window, before = self._windows
-        if now_ms - window.start_ms >= WINDOW_MS:
-            window, before = _Window(now_ms), window
+        passed = (now_ms - window.start_ms) // WINDOW_MS
+        if passed >= 1:
+            # Windows follow each other without gaps: a share is also of the time in which nothing was recorded.
+            start_ms = window.start_ms + passed * WINDOW_MS
+            before = window if passed == 1 else _Window(start_ms - WINDOW_MS)
+            window = _Window(start_ms)
         greatest = max(window.greatest, total / count)
         self._windows = (
             _Window(window.start_ms, window.number + count, window.total + total, greatest),

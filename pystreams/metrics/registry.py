@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
@@ -48,11 +48,12 @@ Metric = TypeVar("Metric", Counter, Gauge, Measure)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The value of a metric at one moment."""
+    """The value of a metric at one moment. ``counts``: it is a counter's, which only grows."""
 
     name: str
     tags: Tags
     value: float
+    counts: bool = False
 
 
 #: Gives samples whenever somebody looks: of what is known at that moment anyway.
@@ -78,7 +79,8 @@ class Metrics:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = SystemClock() if clock is None else clock
         self._metrics: dict[Key, Counter | Gauge | Measure] = {}
-        self._sources: list[Source] = []
+        #: With the names that each may have; None: any.
+        self._sources: list[tuple[Source, Collection[str] | None]] = []
         #: The names under which the share of the time is shown, by the key of the measure.
         self._shares: dict[Key, str] = {}
         self._lock = threading.Lock()
@@ -100,17 +102,18 @@ class Metrics:
             self._shares[name, _texts(tags)] = share
         return self._get(Measure, lambda: Measure(self._clock.monotonic_ms()), name, tags)
 
-    def attach(self, source: Source) -> None:
+    def attach(self, source: Source, names: Collection[str] | None = None) -> None:
         """Have ``snapshot`` ask ``source`` for samples, too, and ``total`` for those that no other source before it and
-        no metric has."""
-        self._sources.append(source)
+        no metric has. ``total`` only asks for ``names`` (None: for all), because to ask may take a while."""
+        self._sources.append((source, names))
 
     def total(self, name: str, **tags: object) -> float:
         """The sum over all metrics with this name and at least these tags; 0 if there are none. If a thread and its
         tasks, or a task and its steps, both have the metric, only those of the tasks or steps count."""
         wanted = set(_texts(tags))
+        asked = [ask for ask, names in self._sources if names is None or name in names]
         found: list[Sample] = []
-        for ask in (self._counted, *self._sources):
+        for ask in (self._counted, *asked):
             found = found or [s for s in ask() if s.name == name and wanted <= set(s.tags)]
         finest = max((rank_of(sample.tags) for sample in found), default=0)
         return sum(sample.value for sample in found if rank_of(sample.tags) == finest)
@@ -118,7 +121,8 @@ class Metrics:
     def snapshot(self) -> list[Sample]:
         """All metrics, in order of name and tags. Averages and maxima of what was not measured lately are left out, and
         whatever a program has set to something else than a finite number."""
-        samples = [sample for ask in (self._counted, *self._sources) for sample in ask()]
+        asked = [ask for ask, _ in self._sources]
+        samples = [sample for ask in (self._counted, *asked) for sample in ask()]
         return sorted(samples, key=lambda sample: (sample.name, sample.tags))
 
     def roll(self) -> None:
@@ -159,7 +163,7 @@ class Metrics:
         value = _number(metric.value)
         if value is None:
             return
-        yield Sample(name, tags, value)
+        yield Sample(name, tags, value, isinstance(metric, Counter))
         if isinstance(metric, Counter) and name in WITH_RATE and group_of(name, tags):
             elapsed_s = (now_ms - marks.before_ms) / 1000
             grown = value - marks.before.get(key, 0)

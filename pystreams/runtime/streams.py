@@ -33,6 +33,7 @@ from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.run_client import run_client
 from pystreams.runtime.startup.client_start import build_topology, prepare
 from pystreams.runtime.tasks.client_context import ClientContext
+from pystreams.runtime.tasks.store_metrics import STORE_NAMES
 from pystreams.runtime.threads.global_thread import GlobalStores
 from pystreams.runtime.threads.progress import Progress, ThreadProgress
 from pystreams.runtime.threads.progress_metrics import thread_samples
@@ -95,7 +96,7 @@ class Streams:
         self._clock = SystemClock() if clock is None else clock
         self.metrics = Metrics(self._clock)
         self.metrics.attach(self._progress_samples)
-        self.metrics.attach(self._store_samples)
+        self.metrics.attach(self._store_samples, STORE_NAMES)
         # From the start: an alert on its growth would not see a metric that begins with 1.
         self.metrics.counter(names.FAILED_STREAM_THREADS)
         #: The error that ended the client, if there was one.

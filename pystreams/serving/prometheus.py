@@ -15,13 +15,13 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from pystreams.metrics import Sample, names
+from pystreams.metrics import Sample
 from pystreams.metrics.catalogue import CONSUMER, MEANINGS, OWN, group_of
 
 _PROGRAMS: Final = "a metric of the program"
 
-#: Named like counters by Kafka Streams, but they also fall.
-_GAUGES: Final = frozenset({names.RESTORE_REMAINING, names.CACHE_SIZE})
+#: What OpenMetrics adds to the name of a family. A name that comes about in two ways has a scrape refused as a whole.
+_SUFFIXES: Final = {"counter": ("", "_total", "_created"), "gauge": ("",), "unknown": ("",)}
 
 #: Tags that say to which client a sample belongs.
 _CLIENT_TAGS: Final = frozenset({"thread_id", "client_id"})
@@ -58,6 +58,7 @@ class _Families(Collector):
 
     def collect(self) -> Iterable[Metric]:
         families: dict[str, Metric] = {}
+        taken: set[str] = set()
         # A scrape with two values of one series would be refused as a whole.
         seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
         for client_id, sample in self._samples():
@@ -66,12 +67,18 @@ class _Families(Collector):
             if series in seen:
                 continue
             seen.add(series)
-            family = families.get(name)
+            kind = _kind(name, sample)
+            # The formats add the suffix of counters themselves.
+            base = name.removesuffix("_total") if kind == "counter" else name
+            family = families.get(base)
             if family is None:
-                kind = _kind(name, sample)
-                # The formats add the suffix of counters themselves.
-                base = name.removesuffix("_total") if kind == "counter" else name
-                family = families[name] = Metric(base, _meaning(sample), kind)
+                own = {base + suffix for suffix in _SUFFIXES[kind]}
+                if own & taken:
+                    continue
+                taken |= own
+                family = families[base] = Metric(base, _meaning(sample), kind)
+            elif family.type != kind:
+                continue
             family.add_sample(name, labels, sample.value)
         return families.values()
 
@@ -86,9 +93,10 @@ def _meaning(sample: Sample) -> str:
 
 
 def _kind(name: str, sample: Sample) -> str:
-    if name.endswith("_total") and sample.name not in _GAUGES:
-        return "counter"
-    return "gauge" if group_of(sample.name, sample.tags) else "unknown"
+    if sample.counts:
+        # Counters of programs may have any name, and those of OpenMetrics have this end.
+        return "counter" if name.endswith("_total") else "unknown"
+    return "gauge"
 
 
 def _label(tag: str) -> str:

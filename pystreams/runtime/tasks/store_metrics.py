@@ -7,8 +7,20 @@ from typing import Final
 
 from pystreams.metrics import Sample, names
 from pystreams.runtime.tasks.task_manager import TaskManager
-from pystreams.state.figures import StoreFigures
+from pystreams.state.figures import ROCKSDB_PROPERTIES, StoreFigures
 from pystreams.state.spec import WINDOWED_KINDS
+
+#: The names of all metrics here.
+STORE_NAMES: Final = frozenset(
+    {
+        names.CACHE_SIZE,
+        names.CACHE_MISSES,
+        names.CACHE_WRITES,
+        names.BUFFER_COUNT,
+        names.BUFFER_SIZE,
+        *ROCKSDB_PROPERTIES,
+    }
+)
 
 #: The tags under which Kafka Streams has the properties of RocksDB.
 _STATE_TAG: Final = "rocksdb_state_id"
@@ -35,8 +47,8 @@ def _of_store(figures: StoreFigures, tags: tuple[tuple[str, str], ...]) -> Itera
     if cache is not None:
         of_cache = (("record_cache_id", store), *tags)
         yield Sample(names.CACHE_SIZE, of_cache, cache.size_bytes)
-        yield Sample(names.CACHE_MISSES, of_cache, cache.misses)
-        yield Sample(names.CACHE_WRITES, of_cache, cache.writes)
+        yield Sample(names.CACHE_MISSES, of_cache, cache.misses, counts=True)
+        yield Sample(names.CACHE_WRITES, of_cache, cache.writes, counts=True)
     if buffer is not None:
         of_buffer = ((_BUFFER_TAG, store), *tags)
         yield Sample(names.BUFFER_COUNT, of_buffer, buffer.records)

@@ -171,8 +171,10 @@ class StreamThread:
 
     def look_at_stores(self, deadline: Deadline) -> Callable[[], list[Sample]]:
         """Have the thread look at its stores. Returns a function that waits for their metrics: none if the thread is
-        the one that asks, or too busy to look before the deadline, because metrics are not worth a longer wait."""
-        if self.is_current or not self.alive or self.round_ms > LOOK_TIMEOUT_MS:
+        the one that asks, has not begun its rounds, or is too busy to look before the deadline, because metrics are not
+        worth a longer wait."""
+        at_work = self._rounds is not None and self.alive
+        if self.is_current or not at_work or self.round_ms > LOOK_TIMEOUT_MS:
             return list
         looked = self.call(lambda tasks: store_samples(tasks, self.name))
 
@@ -181,6 +183,9 @@ class StreamThread:
                 return looked.result(deadline.remaining_ms() / 1000)
             except (StreamsError, TimeoutError):
                 looked.cancel()
+                return []
+            except Exception:
+                log.exception("[%s] the metrics of its stores are not known", self.name)
                 return []
 
         return samples

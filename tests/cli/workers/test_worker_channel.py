@@ -8,9 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from pystreams import App, Streams
 from pystreams.cli.commands.workers.channel import Channel, Message
-from pystreams.metrics import Metrics
+from pystreams.cli.commands.workers.worker import Reporter
+from pystreams.metrics import Metrics, Sample
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
+from tests.live.support import eventually
 
 
 @pytest.fixture
@@ -37,7 +40,7 @@ def test_reports_that_nobody_reads_are_left_out_and_the_failure_is_not(ends):
     while worker.send(Report("running", records=sent)):
         sent += 1
     failure = Failure("raised ValueError")
-    sending = threading.Thread(target=worker.send, args=(failure,), kwargs={"wait": True})
+    sending = threading.Thread(target=worker.send, args=(failure,), kwargs={"timeout_s": None})
     sending.start()
     read: list[Message] = []
     while failure not in read:
@@ -62,4 +65,38 @@ def test_nobody_waits_for_a_supervisor_that_is_gone(ends):
     while worker.send(Report("running")):
         pass
     supervisor.close()
-    assert not worker.send(Failure("raised ValueError"), wait=True)
+    assert not worker.send(Failure("raised ValueError"), timeout_s=None)
+
+
+def test_metrics_that_do_not_fit_into_the_buffer_hold_nobody_up_and_arrive_whole(ends):
+    supervisor, worker = ends
+    measured = Measured("client", [Sample(f"metric-{number}", (), number) for number in range(50_000)])
+    sending = threading.Thread(target=worker.send, args=(measured,))
+    sending.start()
+    sending.join(60)
+    assert not sending.is_alive()
+    assert not worker.send(Report("running", records=1)), "the rest of the metrics comes before it"
+    read: list[Message] = []
+    while measured not in read:
+        read += drain(supervisor)
+        worker.send(Report("running", records=2))
+    assert worker.send(Report("running", records=3))
+    read += drain(supervisor)
+    assert read[0] == measured
+    assert all(message == Report("running", records=2) for message in read[1:-1])
+    assert read[-1] == Report("running", records=3)
+
+
+def test_metrics_that_cannot_be_had_cost_no_report(ends, caplog):
+    supervisor, worker = ends
+    app = App("copying")
+    app.stream("in", key=str, value=int).to("out")
+    streams = Streams(app)
+    streams.metrics.attach(lambda: [Sample("odd", (), 1 / 0)])
+    reporter = Reporter(worker, streams, until_caught_up=False, measured=True)
+    reporter(streams.progress())
+    read: list[Message] = []
+    eventually(lambda: read.extend(drain(supervisor)) or len(read) > 2)
+    reporter.end()
+    assert {type(message) for message in [*read, *drain(supervisor)]} == {Report}
+    assert "ZeroDivisionError" in caplog.text

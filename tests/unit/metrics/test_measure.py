@@ -9,6 +9,7 @@ import pytest
 
 from pystreams.clock import ManualClock
 from pystreams.metrics import Measure, Metrics, names
+from tests.live.support import eventually
 
 SECOND = 1_000
 
@@ -69,6 +70,7 @@ def test_a_reader_never_sees_half_of_what_another_thread_records():
         for _ in range(2_000):
             measures.append(Measure(0.0))
             measures[-1].record(15.0, 3, 1.0)
+        eventually(lambda: (5.0, 5.0) in seen, "the reader has seen the last of them")
     finally:
         done.set()
         reader.join()
@@ -84,6 +86,23 @@ def test_a_share_is_that_of_the_time(metrics, clock):
     assert values(metrics)["poll-ratio"] == pytest.approx(0.25)
     clock.advance_ms(40 * SECOND)
     assert values(metrics)["poll-ratio"] == pytest.approx(0.05)
+
+
+def test_the_share_of_rare_work_is_that_of_all_the_time_and_not_only_of_the_work(metrics, clock):
+    latency = metrics.measure("commit-latency", "commit-ratio", thread_id="t")
+    clock.advance_ms(60 * SECOND)
+    for _ in range(5):
+        latency.record(1_000.0, 1, clock.monotonic_ms())
+        for _ in range(4):
+            assert 1 / 60 <= values(metrics)["commit-ratio"] <= 1 / 30
+            clock.advance_ms(15 * SECOND)
+
+
+def test_the_share_of_work_that_lasts_for_longer_than_its_window_is_all_of_the_time(metrics, clock):
+    latency = metrics.measure("commit-latency", "commit-ratio", thread_id="t")
+    clock.advance_ms(200 * SECOND)
+    latency.record(150_000.0, 1, clock.monotonic_ms())
+    assert values(metrics)["commit-ratio"] == 1
 
 
 def test_a_rate_is_that_of_the_last_minute_however_often_somebody_looks(metrics, clock):

@@ -59,7 +59,7 @@ def test_a_snapshot_has_everything_in_order_and_stays():
     counter.add(1)
     snapshot = metrics.snapshot()
     counter.add(1)
-    assert snapshot == [Sample("a", (("task_id", "0_0"),), 1), Sample("b", (), 2.5)]
+    assert snapshot == [Sample("a", (("task_id", "0_0"),), 1, counts=True), Sample("b", (), 2.5)]
 
 
 def test_what_a_program_sets_is_a_number_that_every_format_can_hold_or_left_out():
@@ -122,3 +122,22 @@ def test_names_are_kafka_streams_own():
     assert names.DROPPED_RECORDS == "dropped-records-total"
     constants = [value for name, value in vars(names).items() if name.isupper()]
     assert len(set(constants)) == len(constants)
+
+
+def test_a_total_asks_only_who_may_know_it():
+    metrics, asked = Metrics(), []
+    metrics.attach(lambda: asked.append("slow") or [Sample("size", (), 7)], {"size"})
+    metrics.attach(lambda: [Sample("other", (), 2)])
+    assert metrics.total("other") == 2
+    assert metrics.total("unknown") == 0
+    assert asked == []
+    assert metrics.total("size") == 7
+    assert [sample.name for sample in metrics.snapshot()] == ["other", "size"]
+
+
+def test_samples_of_counters_say_that_they_count():
+    metrics = Metrics()
+    metrics.counter(names.PROCESSED, thread_id="t").add(2)
+    metrics.gauge("queue-total").set(3)
+    found = {sample.name: sample.counts for sample in metrics.snapshot()}
+    assert found == {"process-total": True, "process-rate": False, "queue-total": False}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+from prometheus_client.core import Metric
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -19,6 +21,18 @@ LEVELS = {
     "consumer-fetch-manager-metrics": {"client_id": "t-consumer", "topic": "in", "partition": "0"},
     OWN: {},
 }
+
+
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
+
+
+def families(samples: list[Sample], accept: str) -> list[Metric]:
+    """As scrapers read them, with a parser that is as strict as theirs."""
+    content, content_type = exposition({"client": samples}, accept)
+    if not accept:
+        return list(text_string_to_metric_families(content.decode()))
+    assert content_type.startswith("application/openmetrics-text")
+    return list(openmetrics_parser.text_string_to_metric_families(content.decode()))
 
 
 def read(*clients: list[Sample]) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -56,18 +70,45 @@ def test_names_and_tags_of_programs_may_be_anything():
     letters = 'abZ09_-. :"\\\n{}=,µé\u2028'
     word = lambda: "".join(choose.choices(letters, k=choose.randint(1, 6)))  # noqa: E731
     samples = [
-        Sample(word(), tuple({word(): word() for _ in range(choose.randint(0, 3))}.items()), choose.random())
+        Sample(
+            word() + choose.choice(["", "-total", "-created", "-bucket"]),
+            tuple({word(): word() for _ in range(choose.randint(0, 3))}.items()),
+            choose.random(),
+            choose.random() < 0.5,
+        )
         for _ in range(500)
     ]
-    assert len(read(samples)) > 400
+    assert len(read(samples)) > 250
+    assert sum(len(family.samples) for family in families(samples, OPEN_METRICS)) > 250
 
 
 def test_scrapers_that_ask_for_openmetrics_can_read_every_metric():
     samples = [Sample(name, tuple(LEVELS[group].items()), 1) for group, name in MEANINGS]
-    content, content_type = exposition({"client": samples}, "application/openmetrics-text; version=1.0.0")
-    assert content_type.startswith("application/openmetrics-text")
-    families = openmetrics_parser.text_string_to_metric_families(content.decode())
-    assert sum(len(family.samples) for family in families) == len(samples)
+    assert sum(len(family.samples) for family in families(samples, OPEN_METRICS)) == len(samples)
+
+
+@pytest.mark.parametrize("accept", ["", OPEN_METRICS], ids=["text", "openmetrics"])
+def test_a_programs_gauge_stays_one_whatever_its_name(accept):
+    samples = [Sample("queue-total", (), 3), Sample("orders-total", (), 4, counts=True)]
+    kinds = {family.name: family.type for family in families(samples, accept)}
+    assert kinds == {
+        "pystreams_application_queue_total": "gauge",
+        "pystreams_application_orders": "counter",
+    }
+
+
+@pytest.mark.parametrize("other", ["orders", "orders-created"])
+def test_a_counter_and_a_gauge_that_scrapers_cannot_tell_apart_cost_no_other_metric(other):
+    samples = [Sample("orders-total", (), 4, counts=True), Sample(other, (), 3), Sample("z", (), 1)]
+    assert [family.name for family in families(samples, OPEN_METRICS)] == [
+        "pystreams_application_orders",
+        "pystreams_application_z",
+    ]
+
+
+def test_one_name_is_of_one_kind():
+    samples = [Sample("a-total", (("of", "x"),), 4, counts=True), Sample("a-total", (("of", "y"),), 3)]
+    assert [len(family.samples) for family in families(samples, OPEN_METRICS)] == [1]
 
 
 def test_two_names_that_prometheus_cannot_tell_apart_cost_no_other_metric():

@@ -9,6 +9,7 @@ import select
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import msgspec
@@ -54,19 +55,32 @@ class Channel:
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
         self._sending = threading.Lock()
+        #: What is left of a message that did not fit into the buffer: the next one begins after it.
+        self._unsent = b""
         self._unread = b""
 
-    def send(self, message: Message, *, wait: bool = False) -> bool:
-        """Send a message. Returns False if the other side is gone, or has not read for so long that the buffer is full;
-        with ``wait`` it waits for room while the other side exists."""
+    def send(self, message: Message, *, timeout_s: float | None = 0) -> bool:
+        """Send a message. Returns False if the other side is gone, or reads nothing for ``timeout_s`` (None: any time)
+        while the buffer is full. Of a message that is too large for the buffer, the rest goes with later ones."""
         try:
             with self._sending:
-                _, writable, _ = select.select([], [self.socket], [], None if wait else 0)
-                if not writable:
+                if not self._flush(timeout_s):
                     return False
-                self.socket.sendall(_encode(message) + b"\n")
+                self._unsent = _encode(message) + b"\n"
+                self._flush(timeout_s)
         except (OSError, ValueError):
             return False
+        return True
+
+    def _flush(self, timeout_s: float | None) -> bool:
+        """Send what is left; True if nothing is any more."""
+        while self._unsent:
+            _, writable, _ = select.select([], [self.socket], [], timeout_s)
+            if not writable:
+                return False
+            with suppress(BlockingIOError):
+                sent = self.socket.send(self._unsent, socket.MSG_DONTWAIT)
+                self._unsent = self._unsent[sent:]
         return True
 
     def fileno(self) -> int:

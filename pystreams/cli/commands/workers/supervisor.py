@@ -179,7 +179,7 @@ class WatchedWorkers:
 
     def samples(self) -> Mapping[str, Sequence[Sample]]:
         own = [
-            Sample(names.WORKER_RESTARTS, (("worker", str(worker.number)),), worker.restarts)
+            Sample(names.WORKER_RESTARTS, (("worker", str(worker.number)),), worker.restarts, counts=True)
             for worker in list(self._supervisor.supervision.workers.values())
         ]
         return {"": own, **{one.client_id: one.samples for one in list(self._supervisor.measured.values())}}

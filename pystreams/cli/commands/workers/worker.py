@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
 import os
 import socket
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import count
 from typing import NoReturn
 
 from pystreams.cli.commands.workers.channel import Channel, Job, Message
@@ -29,8 +31,13 @@ ORPHAN_TIMEOUT_S = 30.0
 
 _REPORT_INTERVAL_S = 0.2
 
-#: Metrics come with every so many reports: they are larger, and nobody looks so often.
+#: Metrics follow every so many reports: they are larger, and nobody looks so often.
 _REPORTS_PER_MEASURED = 10
+
+#: The last report, which has the final counts, waits for so long for a supervisor that does not read.
+_LAST_REPORT_S = 5.0
+
+log = logging.getLogger(__name__)
 
 
 class Leash:
@@ -73,7 +80,6 @@ class Reporter:
         self._streams = streams
         self._until_caught_up = until_caught_up
         self._measured = measured
-        self._reports = 0
         self._caught_up = False
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -92,12 +98,24 @@ class Reporter:
             self._thread.join()
 
     def _tell(self) -> None:
-        self._report()
-        while not self._ended.wait(_REPORT_INTERVAL_S):
+        for reports in count():
             self._report()
-        self._report()
+            if self._measured and reports % _REPORTS_PER_MEASURED == 0:
+                self._measure()
+            if self._ended.wait(_REPORT_INTERVAL_S):
+                break
+        self._report(_LAST_REPORT_S)
 
-    def _report(self) -> None:
+    def _measure(self) -> None:
+        try:
+            measured = Measured(self._streams.client_id, self._streams.metrics.snapshot())
+        except Exception:
+            # Without reports the supervisor would take the worker for dead, and kill it.
+            log.exception("the metrics are not known")
+        else:
+            self._channel.send(measured, timeout_s=_REPORT_INTERVAL_S)
+
+    def _report(self, timeout_s: float = 0) -> None:
         progress, config = self._streams.progress(), self._streams.config
         state = "restoring" if progress.restoring else self._streams.state.value.replace("_", " ")
         self._channel.send(
@@ -114,11 +132,9 @@ class Reporter:
                 left_out=self._streams.left_out,
                 late=self._streams.late_records,
                 health=self._streams.health(),
-            )
+            ),
+            timeout_s=timeout_s,
         )
-        if self._measured and self._reports % _REPORTS_PER_MEASURED == 0:
-            self._channel.send(Measured(self._streams.client_id, self._streams.metrics.snapshot()))
-        self._reports += 1
 
 
 def run_job(job: Job, channel: Channel, leash: Leash) -> None:
@@ -174,7 +190,7 @@ def main() -> NoReturn:
     try:
         run_job(job, channel, Leash(messages))
     except StreamsError as error:
-        channel.send(failure_of(error), wait=True)
+        channel.send(failure_of(error), timeout_s=None)
         sys.exit(exit_of(error))
     sys.exit(Exit.OK)
 

@@ -36,7 +36,7 @@ def test_the_pause_lasts_from_the_first_attempt_of_an_assignment_until_all_tasks
     assert value(metrics, f"{names.REBALANCE_PAUSE}-avg") == pytest.approx(100)
 
 
-def test_tasks_that_pause_without_a_rebalance_are_none(metrics: Metrics) -> None:
+def test_without_a_rebalance_there_is_no_time_of_one(metrics: Metrics) -> None:
     thread = ThreadMetrics(metrics, "t")
     thread.settled(CLOCK.monotonic_ms())
     assert value(metrics, f"{names.REBALANCE_PAUSE}-max") is None
