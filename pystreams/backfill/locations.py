@@ -27,12 +27,19 @@ def same_place(one: str, other: str) -> bool:
     return _normal(one) == _normal(other)
 
 
+def overlapping(one: str, other: str) -> bool:
+    """Whether two places are the same folder, or one is in the other."""
+    places = f"{_normal(one)}/", f"{_normal(other)}/"
+    return places[0].startswith(places[1]) or places[1].startswith(places[0])
+
+
 def shown(text: str) -> str:
     """A place for people, or a text with places in it: without the passwords and settings that URLs may have."""
     return _SETTINGS.sub(r"\1", _LOGIN.sub(r"\1:***", text))
 
 
 def _normal(place: str) -> str:
-    if re.match(r"file:/+", place):
-        place = re.sub(r"^file:/+", "/", place)
+    place = re.sub(r"^file:/+", "/", place)
+    # Hadoop's name for the same file system.
+    place = re.sub(r"^s3a://", "s3://", place)
     return place.rstrip("/") if is_url(place) else str(Path(place).resolve())

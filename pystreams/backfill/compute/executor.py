@@ -37,8 +37,8 @@ class TableFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableBatch:
-    """What a backfill adds to a table in one commit. The commit has the ``name``, by which it is found again; none that
-    is older than ``since_ms`` (ms since 1970) has it."""
+    """What a backfill adds to a table in one commit. The commit has the ``name``, by which it is found again. The
+    backfill began at ``since_ms`` (ms since 1970), so older commits need not be searched."""
 
     name: str
     since_ms: int

@@ -15,6 +15,7 @@ from pystreams.backfill.archive.pieces import FILE_SCHEMA
 from pystreams.backfill.compute.result_tables import EmittedRows
 from pystreams.backfill.exchange.rows import Arrow, combined, counted
 from pystreams.backfill.sources.folder import Folder, hive_folder
+from pystreams.errors import StateError
 
 #: A file's rows are written in groups of about so many bytes: with small groups, readers are slow.
 _GROUP_BYTES: Final = 16 * 1024 * 1024
@@ -62,7 +63,8 @@ class AppendToFolder:
 
 def write_once(folder: Folder, file: str, schema: Arrow, batches: Iterator[Arrow]) -> int:
     """Write batches to a Parquet file, which is there when it is whole, and return the number of its rows. A file that
-    is there already stays as it is; without rows there is no file."""
+    is there already stays as it is; without rows there is no file. Raises ``StateError`` if it cannot be written, or if
+    the one that is there is damaged."""
     if folder.exists(file):
         return _rows_in(folder, file)
     first = next((batch for batch in batches if batch.num_rows), None)
@@ -72,6 +74,7 @@ def write_once(folder: Folder, file: str, schema: Arrow, batches: Iterator[Arrow
     draft = f"{place}{slash}.{name}-{uuid4().hex}.draft"
     try:
         count = _write(folder, draft, schema, chain((first,), batches))
+        folder.sync(draft)
         folder.move(draft, file)
     except BaseException:
         folder.remove(draft)
@@ -102,5 +105,14 @@ def _groups(batches: Iterator[Arrow]) -> Iterator[Arrow]:
 
 
 def _rows_in(folder: Folder, file: str) -> int:
-    with folder.open_file(file) as opened:
-        return int(pq.read_metadata(opened).num_rows)
+    try:
+        with folder.open_file(file) as opened:
+            return int(pq.read_metadata(opened).num_rows)
+    except pa.ArrowInvalid as error:
+        raise StateError(
+            f"an emitted file in {folder.shown} is not a Parquet file, or is damaged",
+            where=file,
+            why=str(error).splitlines()[0],
+            hint="bring it back from a copy, or delete it if it is of this backfill; then emit the records again "
+            "(--resume)",
+        ) from None

@@ -21,7 +21,7 @@ from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.handover.checks import CutBackfill
 from pystreams.backfill.handover.emit_to_files import AppendToFolder
-from pystreams.backfill.locations import same_place
+from pystreams.backfill.locations import overlapping, same_place
 from pystreams.backfill.sources import SparkTable
 from pystreams.backfill.sources.folder import Folder
 from pystreams.errors import ConfigError, TopicError
@@ -54,7 +54,8 @@ def check_tables(cut: CutApplication, tables: Mapping[str, Table]) -> None:
     """Whether tables can take the records for topics, as far as that is known without Spark.
 
     Raises ``TopicError`` for a topic that the application does not write to, ``ConfigError`` for one table of two
-    topics, a format that cannot have records once, and a place that is not a folder of such Parquet files.
+    topics, one in the folder of another, a format that cannot have records once, and a place that is not a folder of
+    such Parquet files.
     """
     _require_a_table_each(tables)
     for topic, table in tables.items():
@@ -83,19 +84,29 @@ def _schema(cut: CutApplication, topic: str) -> Arrow:
 
 def _require_a_table_each(tables: Mapping[str, Table]) -> None:
     for (one, table), (other, same) in combinations(tables.items(), 2):
-        if _in_catalog(table) == _in_catalog(same) and same_place(_place(table), _place(same)):
+        if in_catalog(table) != in_catalog(same):
+            continue
+        places = place_of(table), place_of(same)
+        if same_place(*places):
             raise ConfigError(
                 f"topics {one} and {other} cannot be emitted to one table",
                 why="its rows would not say of which topic they are",
                 hint="name a table for each topic",
             )
+        if overlapping(*places):
+            raise ConfigError(
+                f"the tables of topics {one} and {other} cannot be in one another's folders",
+                why="readers of the outer one would get the rows of the inner one, too",
+                hint="name two folders, neither of which is in the other",
+            )
 
 
-def _place(table: Table) -> str:
+def place_of(table: Table) -> str:
+    """The folder of a table, or its name in a catalog."""
     return table.place if isinstance(table, SparkTable) else fspath(table)
 
 
-def _in_catalog(table: Table) -> bool:
+def in_catalog(table: Table) -> bool:
     """Whether the place of a table is a name in a catalog, and not a folder."""
     return isinstance(table, SparkTable) and table.format == "iceberg" and "/" not in table.place
 

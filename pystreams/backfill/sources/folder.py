@@ -124,6 +124,13 @@ class Folder:
             Path(source).unlink()
         return True
 
+    def sync(self, file: str) -> None:
+        """Have a file that was written survive a failure of this machine. Other file systems see to that themselves."""
+        system, base = self._resolved()
+        if isinstance(system, fs.LocalFileSystem):
+            with Path(_within(base, file)).open("rb") as written:
+                os.fsync(written.fileno())
+
     def move(self, file: str, to: str) -> None:
         """Raises ``FileNotFoundError`` if there is no such file."""
         system, base = self._resolved()

@@ -44,11 +44,10 @@ def prepare(session: SparkSession, table: SparkTable, columns: StructType) -> No
     """Create a table with such columns, unless it is there. Raises ``ConfigError`` for one that has others, or that
     cannot be created."""
     try:
-        found = session.read.format(table.format).load(table.place).schema
+        found = _columns(session, table)
     except (PySparkException, Py4JJavaError):
         # It is missing, or whatever hinders reading hinders creating it, too, and says why.
-        _create(session, table, columns)
-        return
+        found = _created(session, table, columns)
     wrong = _mismatches(columns, found)
     if wrong:
         raise ConfigError(
@@ -84,10 +83,16 @@ def _mark(table: SparkTable, batch: TableBatch) -> Mapping[str, str]:
     return {"txnAppId": batch.name, "txnVersion": "1"}
 
 
-def _create(session: SparkSession, table: SparkTable, columns: StructType) -> None:
+def _columns(session: SparkSession, table: SparkTable) -> StructType:
+    return session.read.format(table.format).load(table.place).schema
+
+
+def _created(session: SparkSession, table: SparkTable, columns: StructType) -> StructType:
+    """The columns of the table once it was created: those of another one, if it was there and could not be read."""
     try:
         empty = session.createDataFrame([], columns)
         empty.write.format(table.format).options(**table.options).mode("ignore").save(table.place)
+        return _columns(session, table)
     except (PySparkException, Py4JJavaError) as error:
         unknown = "DATA_SOURCE_NOT_FOUND" in str(error)
         raise ConfigError(

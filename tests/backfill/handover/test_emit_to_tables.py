@@ -3,6 +3,7 @@ often it is tried. Tables of Iceberg and Delta: ``tests/backfill/lake``."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from pystreams.backfill.handover.emit import emit
 from pystreams.backfill.handover.emit_to_tables import check_tables, prepare_tables
 from pystreams.backfill.sources import SparkTable
 from pystreams.backfill.workers.processes import ProcessExecutor
-from pystreams.errors import ConfigError, TopicError
+from pystreams.errors import ConfigError, StateError, TopicError
 from pystreams.ids import TopicPartition
 from tests.backfill.handover.killed_emit import OUTPUTS, computed
 from tests.backfill.kit import memory
@@ -157,6 +158,58 @@ def test_one_table_for_two_topics_is_refused(tmp_path: Path) -> None:
         ):
             emit(result, {"sessions": place, "big-orders": table})
     assert not (tmp_path / "table").exists()
+
+
+@pytest.mark.parametrize(
+    "inner", ["{}/table/sessions", "file://{}/table/sessions", SparkTable("delta", "{}/table/a")], ids=str
+)
+def test_a_table_in_the_folder_of_another_is_refused(tmp_path: Path, inner: Any) -> None:
+    result, outer = computed(tmp_path / "staging"), tmp_path / "table"
+    if isinstance(inner, SparkTable):
+        inner = SparkTable("delta", inner.place.format(tmp_path))
+    else:
+        inner = inner.format(tmp_path)
+    for tables in ({"sessions": inner, "big-orders": outer}, {"big-orders": outer, "sessions": inner}):
+        with pytest.raises(ConfigError, match="cannot be in one another's folders"):
+            emit(result, tables)
+    assert not outer.exists()
+
+
+def test_a_name_in_a_catalog_is_in_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    planned = plan_backfill(typed(), sources=memory(typed_history(), OUTPUTS))
+    check_tables(planned, {"sessions": SparkTable("iceberg", "lake.sessions"), "big-orders": tmp_path})
+
+
+def test_a_file_of_the_backfill_that_is_damaged_is_named(tmp_path: Path) -> None:
+    result = computed(tmp_path / "staging")
+    emit(result, {"sessions": tmp_path / "table"})
+    # The first is looked at before.
+    damaged = sorted((tmp_path / "table").glob("*.parquet"))[1]
+    damaged.write_bytes(damaged.read_bytes()[:20])
+    with pytest.raises(StateError, match="is not a Parquet file, or is damaged") as refused:
+        emit(result, {"sessions": tmp_path / "table"})
+    assert damaged.name in refused.value.place
+    damaged.unlink()
+    emit(result, {"sessions": tmp_path / "table"})
+    assert rows(pq.read_table(tmp_path / "table")) == rows(result.emitted("sessions"))
+
+
+def test_a_file_is_on_the_disk_before_it_is_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, safe = computed(tmp_path / "staging"), set()
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        sync(descriptor)
+        safe.add((os.fstat(descriptor).st_ino, os.fstat(descriptor).st_size))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    emit(result, {"sessions": tmp_path / "table"})
+    files = [file.stat() for file in (tmp_path / "table").glob("*.parquet")]
+    assert {(file.st_ino, file.st_size) for file in files} <= safe
+    assert files
 
 
 def test_a_topic_that_the_application_does_not_write_to_is_refused(tmp_path: Path) -> None:

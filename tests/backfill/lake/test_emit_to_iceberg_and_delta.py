@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from pystreams.backfill.api import backfill, plan_backfill
 from pystreams.backfill.compute.result import BackfillResult
@@ -141,6 +142,23 @@ def test_a_table_is_made_before_anything_is_computed_and_others_are_refused(
         prepare_tables(planned, {"big-orders": table}, executor)
     assert "the records have no column session_start" in refused.value.why
     assert "value is struct<name:string,cents:bigint>, and struct<total:" in refused.value.why
+
+
+def test_a_table_that_could_not_be_read_at_first_is_looked_at_again(
+    spark: Any, executor: SparkExecutor, table: SparkTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = plan_backfill(typed(), sources=PAST, executor=executor)
+    prepare_tables(planned, {TOPIC: table}, executor)
+    read_columns, failures = appending._columns, [AnalysisException("the catalog does not answer")]
+
+    def columns(*given: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return read_columns(*given)
+
+    monkeypatch.setattr(appending, "_columns", columns)
+    with pytest.raises(ConfigError, match="do not fit the records"):
+        prepare_tables(planned, {"big-orders": table}, executor)
 
 
 @pytest.mark.parametrize("format", ["iceberg", "delta"])

@@ -105,6 +105,19 @@ def test_urls_of_files_for_workers_stay_as_they_are():
             2,
             "cannot be both an archive",
         ),
+        (
+            ["--emit", "word-counts=parquet:/a/b/counts", "--emit", "parquet:/a/b"],
+            2,
+            "cannot be both an archive",
+        ),
+        (
+            ["--emit", "word-counts=delta:tables/a", "--emit", "parquet:tables"],
+            2,
+            "cannot be both an archive",
+        ),
+        (["--emit", "word-counts=parquet"], 2, "parquet needs a place"),
+        (["--emit", "word-counts=none"], 2, "write --emit none, without a topic"),
+        (["--emit", "word-counts=topic"], 2, "topic is for all topics"),
         (["--emit", "word-counts=parquet:wordcount.file"], 2, "wordcount.file is a file, not a folder"),
         (["--conf", "spark.driver.memory"], 2, "spark.driver.memory=4g"),
         (["--conf", "spark.driver.memory=4g"], 2, "--conf cannot be used with --master none"),
@@ -214,6 +227,13 @@ def test_outputs_are_named_with_their_places():
     assert HandOver("snapshot").snapshot("s3a://bucket/staging") == "s3a://bucket/staging/snapshot"
     assert parse_emits(["parquet:s3a://bucket/results"]) == Emit("parquet", "s3a://bucket/results")
     assert parse_emits(["parquet:run=3/results"]) == Emit("parquet", "run=3/results")
+    for table in ("iceberg:lake/day", "delta:lake/day"):
+        kind = table.partition(":")[0]
+        assert parse_emits([f"day={table}"]).tables == {
+            "day": SparkTable(kind, str(Path("lake/day").absolute()))
+        }
+    # A name in a catalog is in no folder.
+    assert parse_emits(["a=iceberg:lake.a", "parquet:."]).tables == {"a": SparkTable("iceberg", "lake.a")}
     several = [
         "big=parquet:tables/run=3",
         "topic",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pystreams.backfill.compute.incremental import go_on
-from pystreams.backfill.locations import absolute, is_url, same_place, shown
+from pystreams.backfill.locations import absolute, is_url, overlapping, same_place, shown
 from pystreams.backfill.staging.staging_folder import not_staged
 from pystreams.errors import StateError
 
@@ -46,7 +46,18 @@ def test_the_same_place_may_be_written_in_many_ways(tmp_path: Path, monkeypatch:
     assert same_place("staging", f"{tmp_path}/other/../staging/")
     assert same_place(f"file://{tmp_path}/staging", "staging")
     assert same_place("s3a://bucket/a/", "s3a://bucket/a")
+    assert same_place("s3a://bucket/a", "s3://bucket/a")
     assert not same_place("s3a://bucket/a", "a")
+
+
+def test_a_place_in_another_is_known_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for one, other in (("a", f"file://{tmp_path}/a/b"), ("s3://bucket/a/b/c", "s3a://bucket/a"), ("a", "a/")):
+        assert overlapping(one, other)
+        assert overlapping(other, one)
+    for one, other in (("a", "ab"), ("a/b", "a/c"), ("s3://bucket/a", "s3://bucket/ab")):
+        assert not overlapping(one, other)
+        assert not overlapping(other, one)
 
 
 class Elsewhere:

@@ -10,7 +10,7 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pystreams.backfill.locations import absolute, same_place, shown
+from pystreams.backfill.locations import absolute, overlapping, shown
 from pystreams.cli.masters import AUTO, SPARK_HERE, Master
 from pystreams.clock import SystemClock
 from pystreams.errors import BrokerUnavailableError, ConfigError
@@ -125,7 +125,7 @@ def parse_hand_over(text: str) -> HandOver:
 
 def parse_emits(texts: Sequence[str]) -> Emit:
     """All ``--emit``. Raises ``ConfigError`` for one that does not name a target, for two of one topic or of all
-    topics, and for a folder that is to be both an archive and a table."""
+    topics, and for a folder that is to be both an archive and a table, or in one."""
     found = Emit()
     tables: dict[str, Table] = {}
     named: dict[str | None, str] = {}
@@ -145,13 +145,22 @@ def parse_emits(texts: Sequence[str]) -> Emit:
             found = _for_all(text)
         else:
             tables[topic] = _table(text, topic, after)
-    for topic, table in tables.items():
-        if found.folder and isinstance(table, str) and same_place(table, found.folder):
-            raise ConfigError(
-                f"{shown(table)} cannot be both an archive of all topics and a table of topic {topic}",
-                hint="name two folders",
-            )
+    if found.folder and tables:
+        _require_apart(found.folder, tables)
     return replace(found, tables=tables)
+
+
+def _require_apart(archive: str, tables: Mapping[str, Table]) -> None:
+    from pystreams.backfill.handover.emit_to_tables import in_catalog, place_of
+
+    for topic, table in tables.items():
+        if not in_catalog(table) and overlapping(place_of(table), archive):
+            raise ConfigError(
+                f"{shown(place_of(table))} cannot be both an archive of all topics and a table of topic {topic}, nor "
+                "can one be in the other",
+                why=f"the archive is {shown(archive)}",
+                hint="name two folders, neither of which is in the other",
+            )
 
 
 def _for_all(text: str) -> Emit:
@@ -181,17 +190,30 @@ def _table(text: str, topic: str, target: str) -> Table:
     from pystreams.backfill.sources import SparkTable
 
     kind, _, place = target.partition(":")
-    known = kind in TABLE_KINDS
-    if known and topic and place:
+    if kind in TABLE_KINDS and topic and place:
         if kind == "parquet":
             return place
-        return SparkTable(kind, absolute(place) if kind == "delta" else place)
+        # With a slash it is a path for Iceberg, too, else a name in a catalog.
+        return SparkTable(kind, absolute(place) if kind == "delta" or "/" in place else place)
     raise ConfigError(
         f"--emit {shown(text)!r} does not name a topic and its table",
-        why="" if known else f"{kind!r} is not one of {', '.join(TABLE_KINDS)}",
-        hint=("" if known else did_you_mean(kind, TABLE_KINDS))
-        or "write TOPIC=KIND:PLACE, as in --emit revenue=parquet:/tables/revenue",
+        why=_why_no_table(topic, kind),
+        hint=_meant_for_topic(kind) or "write TOPIC=KIND:PLACE, as in --emit revenue=parquet:/tables/revenue",
     )
+
+
+def _why_no_table(topic: str, kind: str) -> str:
+    if kind in ("topic", "none"):
+        return f"{kind} is for all topics"
+    if kind not in TABLE_KINDS:
+        return f"{kind!r} is not one of {', '.join(TABLE_KINDS)}"
+    return f"{kind} needs a place" if topic else "there is no topic before the equals sign"
+
+
+def _meant_for_topic(kind: str) -> str:
+    if kind in ("topic", "none"):
+        return f"write --emit {kind}, without a topic"
+    return "" if kind in TABLE_KINDS else did_you_mean(kind, TABLE_KINDS)
 
 
 def shown_table(table: Table) -> str:
