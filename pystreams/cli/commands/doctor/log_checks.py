@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, cast
 
 from pystreams.cli.commands.doctor.finding import Finding, counted, good, remark, warnings_of
+from pystreams.clock import SystemClock
 from pystreams.errors import BrokerUnavailableError
 from pystreams.nearest import listing
 from pystreams.topics.topic_plan import TopicPlan, plan_topics
@@ -30,17 +30,18 @@ _BROKER_ASSIGNS: Final = (4, 1)
 def addresses(config: StreamsConfig) -> Iterator[Finding]:
     """Whether each address of ``bootstrap_servers`` can be reached. Raises ``BrokerUnavailableError`` if none can."""
     assert config.bootstrap_servers is not None
+    clock = SystemClock()
     reached = []
     failed = []
     for address in config.bootstrap_servers.split(","):
         host, _, port = address.strip().rpartition(":")
-        began = time.monotonic()
+        began_ms = clock.monotonic_ms()
         try:
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()
         except (OSError, ValueError) as error:
             failed.append(f"{address} ({error})")
         else:
-            reached.append(f"{address} in {1000 * (time.monotonic() - began):.0f} ms")
+            reached.append(f"{address} in {clock.monotonic_ms() - began_ms:.0f} ms")
     if not reached:
         raise BrokerUnavailableError(
             "No address of bootstrap_servers can be reached",
@@ -102,7 +103,6 @@ def retention(
     plan: TopicPlan, admin: Admin, built: BuiltTopology, config: StreamsConfig, broker: Broker
 ) -> Iterator[Finding]:
     """Whether topics would delete what is written. Raises ``RetentionError``."""
-    from pystreams.clock import SystemClock
     from pystreams.runtime.startup.retention_check import check_retention
 
     with (
@@ -118,7 +118,6 @@ def retention(
 
 def last_run(admin: Admin, built: BuiltTopology, config: StreamsConfig, broker: Broker) -> Iterator[Finding]:
     """Whether stored content fits the program. Raises ``TopologyError`` where some would be lost."""
-    from pystreams.clock import SystemClock
     from pystreams.runtime.startup.client_take_over import ClientTakeOver
     from pystreams.state.disk.directory import StateDirectory
 
@@ -159,7 +158,7 @@ def clocks(plan: TopicPlan, admin: Admin) -> Iterator[Finding]:
         for partition in {one for partitions in plan.partitioning.tasks.values() for one in partitions}
         if partition.topic in plan.existing
     ]
-    limit_ms = int(1000 * time.time()) + _FUTURE_MS
+    limit_ms = SystemClock().now_ms() + _FUTURE_MS
     found, ends = admin.offsets_for_times(dict.fromkeys(inputs, limit_ms)), admin.end_offsets(inputs)
     early = sorted(partition for partition in inputs if found[partition] < ends[partition])
     if early:

@@ -29,6 +29,7 @@ from pystreams.cli.options import (
 )
 from pystreams.cli.terminal.console import note, output, show_table
 from pystreams.cli.terminal.exits import Exit
+from pystreams.clock import SystemClock
 
 if TYPE_CHECKING:
     from pystreams.runtime.group.application_status import ApplicationStatus
@@ -136,12 +137,12 @@ def _show(
 ) -> ApplicationStatus | None:
     """Show each look, and return the last one. Ctrl-C ends it."""
     last: ApplicationStatus | None = None
-    began_s = 0.0
+    clock, began_ms = SystemClock(), 0.0
     with suppress(KeyboardInterrupt):
         for found, place in looks:
-            now_s = time.monotonic()
-            rate = None if last is None else (found.committed - last.committed) / (now_s - began_s)
-            last, began_s = found, now_s
+            now_ms = clock.monotonic_ms()
+            rate = None if last is None else 1000 * (found.committed - last.committed) / (now_ms - began_ms)
+            last, began_ms = found, now_ms
             if as_json:
                 print(as_line(status_json(found, place)), flush=True)
                 continue
