@@ -1,5 +1,5 @@
 """Behind a repartition topic, partial aggregates give what each record gives: stores, offsets, drops, late records and
-the last value of each key in each sink, with its headers."""
+the last value of each key in each sink, with its headers; however many records are added at once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pystreams import App, TimeWindows, UnlimitedWindows, agg
 from pystreams.backfill.compute.result import BackfillResult
+from pystreams.dsl.operators import partial_columns
+from pystreams.serde import Serde
+from pystreams.serde.base import AnySerde
 from tests.backfill.kit import Backfill, everything, last_values, memory
 from tests.live.support import Line
 
@@ -23,6 +28,16 @@ def add(items: list[int], value: int) -> list[int]:
     items.append(value)
     items.sort()
     return items
+
+
+class Amount(msgspec.Struct):
+    """A value that a program may change, and that is read from its bytes."""
+
+    cents: int
+
+
+#: Values that are not read as they were written.
+HALVES: AnySerde = Serde.of(lambda value: b"%d" % (value // 2), int)
 
 
 APPS: dict[str, Callable[[Any], Any]] = {
@@ -40,6 +55,12 @@ APPS: dict[str, Callable[[Any], Any]] = {
     "declared by window": lambda grouped: grouped.windowed_by(TimeWindows.tumbling(10)).aggregate(
         name="s", most=agg.max(lambda v: v), n=agg.count()
     ),
+    "declared by key": lambda grouped: grouped.aggregate(
+        name="s", mean=agg.mean(lambda v: v), some=agg.count(lambda v: v if v > 2 else None)
+    ),
+    "declared by hopping windows": lambda grouped: grouped.windowed_by(
+        TimeWindows.hopping(10, advance=4, grace=0)
+    ).aggregate(name="s", total=agg.sum(lambda v: v), low=agg.min(lambda v: v)),
 }
 
 
@@ -72,10 +93,15 @@ def history_of(rows: list[Any], partitions: int) -> list[list[Line]]:
 
 
 @pytest.mark.parametrize("name", APPS)
-@given(rows=records, held=st.sampled_from([2, 3, 1_000]), rising=st.booleans())
+@given(
+    rows=records,
+    held=st.sampled_from([2, 3, 1_000]),
+    rising=st.booleans(),
+    waiting=st.sampled_from([1, 3, 1_000]),
+)
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_result_is_that_of_each_record(
-    name: str, rows: list[Any], held: int, rising: bool, tmp_path: Path
+    name: str, rows: list[Any], held: int, rising: bool, waiting: int, tmp_path: Path
 ) -> None:
     rows = sorted(rows, key=lambda record: record[2]) if rising else rows
     source = memory({"in": history_of(rows, 3)}, {"out": 1})
@@ -85,7 +111,12 @@ def test_the_result_is_that_of_each_record(
         app = application(name, 330 * held)
         return Backfill(app, source, place, commit_records=7, exact_updates=exact_updates).run(overwrite=True)
 
-    exact, combined = result(exact_updates=True), result(exact_updates=False)
+    with patch.object(partial_columns, "_WAITING_MAX", waiting):
+        same(result(exact_updates=True), result(exact_updates=False))
+
+
+def same(exact: BackfillResult, combined: BackfillResult) -> None:
+    """Raise ``AssertionError`` unless a backfill that combines comes to what one with each update comes to."""
     assert combined.manifest.combined
     was, now = everything(exact), everything(combined)
     assert now["changelogs"] == was["changelogs"]
@@ -94,3 +125,32 @@ def test_the_result_is_that_of_each_record(
     for index, one in now["slices"].items():
         before = was["slices"][index]
         assert (one.dropped, one.late, one.stores) == (before.dropped, before.late, before.stores)
+
+
+KINDS: dict[str, tuple[Callable[[int], Any], Any, Callable[[Any], int]]] = {
+    "a changing serde": (int, HALVES, int),
+    "true": (lambda value: value > 1, int, int),
+    "objects": (Amount, Amount, lambda amount: amount.cents),
+}
+
+
+@pytest.mark.parametrize("windows", [None, TimeWindows.tumbling(10, grace=5)])
+@pytest.mark.parametrize("name", KINDS)
+@given(rows=records)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_values_are_those_that_come_out_of_the_topic(
+    name: str, windows: Any, rows: list[Any], tmp_path: Path
+) -> None:
+    make, serde, number = KINDS[name]
+
+    def program() -> App:
+        app = App("combines")
+        stream = app.stream("in", key=str, value=int).filter(lambda value: value is not None)
+        grouped = stream.map(lambda key, value: (len(key), make(value)), key=int, value=serde).group_by_key()
+        windowed: Any = grouped if windows is None else grouped.windowed_by(windows)
+        windowed.aggregate(name="s", total=agg.sum(number), n=agg.count())
+        return app
+
+    source = memory({"in": history_of(rows, 3)})
+    exact = Backfill(program(), source, tmp_path / "exact", exact_updates=True).run(overwrite=True)
+    same(exact, Backfill(program(), source, tmp_path / "combined").run(overwrite=True))

@@ -21,7 +21,7 @@ from pystreams import App, TimeWindows, agg
 from pystreams.backfill import backfill
 from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.workers.shipping import shipped
-from pystreams.dsl.operators import final_columns
+from pystreams.dsl.operators import column_looks
 from pystreams.dsl.operators.final_columns import ColumnFold
 from tests.backfill.kit import Backfill, everything, last_values, lines, memory
 
@@ -125,7 +125,7 @@ def histories(stream: str) -> Any:
 @pytest.fixture(autouse=True)
 def small_batches() -> Iterator[None]:
     """What is done once for many records is done once for four."""
-    with patch.object(final_columns, "BATCH_RECORDS", 4):
+    with patch.object(column_looks, "BATCH_RECORDS", 4):
         yield
 
 

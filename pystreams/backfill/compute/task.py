@@ -32,6 +32,7 @@ from pystreams.backfill.plan.slices import Slice
 from pystreams.backfill.sources import Source
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.clock import ManualClock
+from pystreams.dsl.operators.partial_columns import Combining
 from pystreams.dsl.operators.partial_results import QueueOf
 from pystreams.engine.commit import commit
 from pystreams.engine.failures.left_out import LeftOut
@@ -307,6 +308,13 @@ class _TaskRun:
         self._partials[topic] = rows
         return rows.queue_of
 
+    def _combining(self) -> Iterator[Combining]:
+        """The steps that write partial aggregates."""
+        for node in filter(is_combining, self._nodes):
+            step = self._stream.folded(node.name)
+            assert isinstance(step, Combining)
+            yield step
+
     def _start(self) -> None:
         carried = self._carried
         self._producer.go_on(carried.sequences)
@@ -337,6 +345,8 @@ class _TaskRun:
         while any(stream.buffered(partition) for partition in waiting):
             stream.process(_STEP_RECORDS, self._work.cut_time_ms)
             yield from self._after_step()
+        for step in self._combining():
+            step.add_waiting()
 
     def _after_step(self) -> Iterator[Arrow]:
         if self._stream.commit_requested:

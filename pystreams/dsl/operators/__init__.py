@@ -8,9 +8,11 @@ Begin with ``base``: the interface between an operator and compiled code. Steps 
   ``forgotten`` look after aggregators that change their argument; ``record_time`` gives declared aggregates the time of
   records; ``window_close`` emits a window once, at its end.
   ``final_results`` and ``final_windows`` run them over history, where only the last result of a key is observed,
-  ``final_columns`` does so in columns (``in_columns`` chooses it, ``state_columns`` has the states).
-  ``combining`` has the steps on both sides of a repartition topic that gets partial aggregates, ``partial_results`` and
-  ``partial_windows`` how these are made and merged.
+  ``final_columns`` does so in columns (``in_columns`` chooses it, ``state_columns`` has the states, ``column_looks``
+  decides when there are too many).
+  ``combining`` has the steps on both sides of a repartition topic that gets partial aggregates, ``partial_results``
+  what these are and how they are merged; ``partial_columns`` makes them, ``partial_windows`` does both by window.
+  ``through_topic`` has values on their way through the topic.
 - Tables: ``table``, ``transform_values``, ``suppress``, ``pass_through``. ``changes`` decides when a change is
   forwarded, ``value_getter`` reads the current value of a table that may have no store.
 - Joins: ``stream_table_join``, ``stream_join`` (two streams), ``table_join``, ``foreign_key_join``,

@@ -6,13 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pystreams.dsl.operators.base import Folded, HoldingOperation, OperatorEnvironment
-from pystreams.dsl.operators.partial_results import (
-    Combinable,
-    QueueOf,
-    combine_keys,
-    functions_of,
-    merge_keys,
-)
+from pystreams.dsl.operators.partial_columns import Combining, combine_keys
+from pystreams.dsl.operators.partial_results import Combinable, QueueOf, functions_of, merge_keys
 from pystreams.dsl.operators.partial_windows import combine_windows, merge_windows
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
 from pystreams.state.spec import StoreSpec
@@ -28,7 +23,7 @@ class Combines(HoldingOperation):
     sink: SinkNode
     queue_of: QueueOf
 
-    def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
+    def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Combining:
         operation, spec = self.operation, self.spec
         functions = functions_of(operation, environment, spec, self.sink)
         if isinstance(operation, WindowAggregate):

@@ -16,6 +16,7 @@ import numpy as np
 
 from pystreams.dsl.aggregates.aggregate import Row
 from pystreams.dsl.operators.base import Folded, OperatorEnvironment
+from pystreams.dsl.operators.column_looks import SAMPLE_ROWS, Looks
 from pystreams.dsl.operators.final_results import (
     NULL_KEY_OR_VALUE,
     Room,
@@ -24,15 +25,20 @@ from pystreams.dsl.operators.final_results import (
     key_bytes,
     writing,
 )
-from pystreams.dsl.operators.state_columns import BATCH_RECORDS, Chosen, FunctionColumn, StateColumn
+from pystreams.dsl.operators.state_columns import (
+    Chosen,
+    FunctionColumn,
+    StateColumn,
+    add_chosen,
+    extended,
+    states_at,
+)
 from pystreams.record import NO_HEADERS, Headers, RecordContext
 from pystreams.stream_time import Observed
 
 _NEVER: Final = 1 << 62
 
 _FIRST_PLACES: Final = 1024
-#: So many values are encoded to know how large they are.
-_SAMPLE_ROWS: Final = 20
 
 #: The window of an aggregation without windows.
 _ALWAYS: Final = 0
@@ -209,9 +215,8 @@ class LastRecords:
 
     def resize(self, size: int) -> None:
         """Have so many places."""
-        more = np.zeros(size - len(self._offsets), np.int64)
-        self._offsets = np.concatenate([self._offsets, more])
-        self._timestamps = np.concatenate([self._timestamps, more])
+        self._offsets = extended(self._offsets, size, 0)
+        self._timestamps = extended(self._timestamps, size, 0)
 
     def set_each(self, places: Sequence[int], contexts: Sequence[RecordContext]) -> None:
         """Records that came one by one."""
@@ -260,7 +265,6 @@ class Entries:
         self._row = row
         self._columns = columns
         self._open_for_ms = None if windows is None else windows.open_for_ms
-        self._room = Room(environment, store.spec, bytes_max)
         #: By start, and then by key, the place of an entry.
         self._held: dict[int, dict[Any, int]] = {}
         self._starts: list[int] = []
@@ -269,15 +273,16 @@ class Entries:
         self._last_records = LastRecords()
         #: Whether the store has entries that may be those of a key.
         self._reads = has_entries(store)
-        #: So many records come before the next look at how much is held. It depends on records alone, not on batches.
-        self._until_look = self._next_look()
+        self._looks = Looks(
+            Room(environment, store.spec, bytes_max), lambda: len(self._timestamps) - len(self._free)
+        )
         self._waiting = _Waiting(len(columns))
 
     # Adding
 
     def appender(self) -> Callable[[int, Any, Any, int], None]:
         """The function that has a record wait for the next batch: start, address, value, timestamp."""
-        waiting, cell, held = self._waiting, self._environment.cell, self._held
+        waiting, cell, held, looks = self._waiting, self._environment.cell, self._held, self._looks
         places, timestamps, contexts = waiting.places, waiting.timestamps, waiting.contexts
         choosing = [
             (column.choose, chosen)
@@ -296,7 +301,7 @@ class Entries:
                 raise failed_while_holding(self._environment, error) from error
             timestamps.append(timestamp)
             contexts.append(cell.record)
-            if len(places) >= self._until_look:
+            if len(places) >= looks.records:
                 self.add_waiting()
 
         return append
@@ -323,7 +328,7 @@ class Entries:
         """Add the records of a batch to the windows with these starts."""
         nows, start, size = batch.nows, 0, len(starts)
         while start < size:
-            end = min(size, start + self._until_look)
+            end = min(size, start + self._looks.records)
             try:
                 self._add_part(batch, starts[start:end], slice(start, end))
             except Exception as error:
@@ -351,15 +356,11 @@ class Entries:
 
     def _add(self, places: Any, timestamps: Any, chosen: Sequence[Chosen]) -> None:
         np.maximum.at(self._timestamps, places, timestamps)
-        for column, (taken, missing) in zip(self._columns, chosen, strict=True):
-            if missing is None:
-                for number in column.add(places, taken):
-                    # Its time is the greatest of the records since then.
-                    place, since = places[number], slice(number, None)
-                    self._timestamps[place] = timestamps[since][places[since] == place].max()
-            else:
-                there = ~missing
-                column.add(places[there], None if taken is None else taken[there])
+        for column, of_column in zip(self._columns, chosen, strict=True):
+            for number in add_chosen(column, places, of_column):
+                # Its time is the greatest of the records since then.
+                place, since = places[number], slice(number, None)
+                self._timestamps[place] = timestamps[since][places[since] == place].max()
 
     # Places
 
@@ -398,7 +399,7 @@ class Entries:
             more = max(_FIRST_PLACES, size)
             self._free = list(range(size + more - 1, size - 1, -1))
             self._last_records.resize(size + more)
-            self._timestamps = np.concatenate([self._timestamps, np.full(more, -1, np.int64)])
+            self._timestamps = extended(self._timestamps, size + more, -1)
             for column in self._columns:
                 column.resize(size + more)
         return self._free.pop()
@@ -414,25 +415,18 @@ class Entries:
     # How much is held
 
     def _look_after(self, records: int) -> None:
-        """Write everything if too much is held, after the number of records that was decided at the last look."""
-        self._until_look -= records
-        if self._until_look:
+        """Write everything if too much is held, whenever a look is due."""
+        if not self._looks.due(records):
             return
-        held = len(self._timestamps) - len(self._free)
-        # It is asked early, because looks come one after the other where little room is left.
-        if held + BATCH_RECORDS > self._room.entries and self._room.full(self._some_rows(), held):
+        if self._looks.full(self._some_rows):
             self._write_held()
             self._reads = True
-        self._until_look = self._next_look()
-
-    def _next_look(self) -> int:
-        held = len(self._timestamps) - len(self._free)
-        return max(1, min(BATCH_RECORDS, self._room.entries - held))
+        self._looks.begin()
 
     def _some_rows(self) -> list[Any]:
         held = chain.from_iterable(window.values() for window in self._held.values())
-        places = np.fromiter(islice(held, _SAMPLE_ROWS), np.int64)
-        return [self._row.row(states) for states in self._states(places)]
+        places = np.fromiter(islice(held, SAMPLE_ROWS), np.int64)
+        return [self._row.row(states) for states in states_at(self._columns, places)]
 
     # Writing
 
@@ -463,7 +457,10 @@ class Entries:
             entries = [
                 (key_bytes(address, encode_key), row.row(states), timestamp, take(place))
                 for (address, place), timestamp, states in zip(
-                    window.items(), self._timestamps[places].tolist(), self._states(places), strict=True
+                    window.items(),
+                    self._timestamps[places].tolist(),
+                    states_at(self._columns, places),
+                    strict=True,
                 )
             ]
             if self._reads:
@@ -488,9 +485,6 @@ class Entries:
             else:
                 store.write(key, *at, row.merge(before[0], value), max(before[1], timestamp))
         cell.record = context
-
-    def _states(self, places: Any) -> list[tuple[Any, ...]]:
-        return list(zip(*(column.states(places) for column in self._columns), strict=True))
 
     def _at(self, start: int) -> tuple[int, ...]:
         """The start of a window, where the store has windows."""

@@ -4,23 +4,29 @@ key (and window) to it, instead of each record, and the step behind the topic me
 A partial stands where the last of its records would have stood, and has its headers. So the step behind the topic sees
 the same last record of each key as if all had come. Keys and values go through the serdes of the topic, as on their way
 through it. A failure gives the partials up (``FoldingError``), because the handlers need the record.
+
+``partial_columns`` makes the partials, ``partial_windows`` makes and merges those of windows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from pystreams.dsl.aggregates.aggregate import Row as AggregateRow
 from pystreams.dsl.aggregates.rows import rows_of
 from pystreams.dsl.operators.aggregate import Aggregate, Reduce
 from pystreams.dsl.operators.base import Folded, OperatorEnvironment
-from pystreams.dsl.operators.final_results import Room, failed_while_holding, fold_keys
+from pystreams.dsl.operators.final_results import fold_keys
 from pystreams.dsl.operators.folding import one_more
+from pystreams.dsl.operators.in_columns import columns_for
 from pystreams.dsl.operators.in_place import Copy, copier
+from pystreams.dsl.operators.state_columns import StateColumn
+from pystreams.dsl.operators.through_topic import ThroughTopic
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
 from pystreams.errors import FoldingError
 from pystreams.functions import UserFunction
-from pystreams.record import NO_HEADERS, Headers
+from pystreams.record import Headers
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.names import changelog_topic
 from pystreams.topology.nodes import SinkNode
@@ -30,9 +36,6 @@ Combinable: TypeAlias = Aggregate | Reduce | WindowAggregate
 
 #: Why values of a type that is known only with them cannot be combined.
 ORDER_MATTERS = "the order of the records matters for these values"
-
-#: So many records that are written as they are wait for the partials before them, at most.
-_ROWS_MAX = 10_000
 
 
 class Row(NamedTuple):
@@ -55,7 +58,7 @@ class Queue(Protocol):
     time: int
 
     def add(self, row: Row) -> None:
-        """Write a row. Those of one call of ``Partials.turn`` come in no order, and before those of later calls."""
+        """Write a row. Those of one call of ``Partials.write`` come in no order, and before those of later calls."""
         ...
 
 
@@ -64,18 +67,18 @@ QueueOf: TypeAlias = Callable[[bytes], Queue]
 
 
 class Functions(NamedTuple):
-    """The functions that make partials for one store."""
+    """What makes partials for one store."""
 
-    #: The first aggregate from a value, and the next one from an aggregate and a value.
-    begin: Callable[[Any], Any]
-    update: Callable[[Any, Any], Any]
+    #: The columns that hold the partials, and what makes aggregates of their states.
+    row: AggregateRow
+    columns: Sequence[StateColumn]
     #: Whether an aggregate may be merged with others in any order; None: all may.
     merges_freely: Callable[[Any], bool] | None
     encode: Callable[[Any], bytes]
     encode_key: Callable[[Any], bytes]
-    encode_value: Callable[[Any], bytes]
-    #: A value as it comes out of the topic; of a count, any value.
-    passed: Callable[[Any], Any]
+    #: Whether keys are immutable: then they need not be encoded at once.
+    keeps_keys: bool
+    values: ThroughTopic
 
 
 def why_each_record(operation: Combinable) -> str:
@@ -103,17 +106,17 @@ def functions_of(
     merges_freely = None if rows is None or rows.order_free else rows.merges_freely
     if merges_freely is not None:
         begin = _checked(environment, begin, merges_freely)
-    write = sink.value_serde.serializer(sink.topic)
-    read = sink.value_serde.deserializer(sink.topic)
-    counts = not isinstance(operation, Reduce) and operation.aggregator.call is one_more
+    function = operation.reducer if isinstance(operation, Reduce) else operation.aggregator
+    row, columns = columns_for(function, lambda _, value: begin(value), update)
     return Functions(
-        begin,
-        update,
+        row,
+        columns,
         merges_freely,
         spec.value_serde.serializer(changelog_topic(environment.application_id, spec.name)),
         sink.key_serde.serializer(sink.topic),
-        write,
-        write if counts else lambda value: read(write(value)),
+        sink.key_serde.immutable,
+        # A count does not look at its values.
+        ThroughTopic(sink.value_serde, sink.topic, reads=function.call is not one_more),
     )
 
 
@@ -148,134 +151,6 @@ def _checked(
         return aggregate
 
     return begun
-
-
-class Partial:
-    """A partial aggregate of one key. ``timestamp`` is the greatest of its records; the other fields are those of the
-    last one's ``Row``."""
-
-    __slots__ = ("aggregate", "headers", "key", "queue", "sequence", "time", "timestamp")
-
-    def __init__(self, key: bytes, queue: Queue) -> None:
-        self.key = key
-        self.queue = queue
-        #: None: there was no record yet.
-        self.aggregate: Any = None
-        self.timestamp = self.sequence = self.time = -1
-        self.headers = NO_HEADERS
-
-
-#: The bytes of a partial, given what it is held under.
-Encode: TypeAlias = Callable[[Any, Partial], bytes]
-
-
-class Partials:
-    """The partials that a task holds, up to about ``bytes_max`` bytes: the ones that were used last."""
-
-    def __init__(
-        self,
-        environment: OperatorEnvironment,
-        spec: StoreSpec,
-        queue_of: QueueOf,
-        encode: Encode,
-        merges_freely: Callable[[Any], bool] | None,
-        bytes_max: int,
-    ) -> None:
-        #: A partial that is used is in the young generation. When this is full, those that are only in the old one are
-        #: written.
-        self.young: dict[Any, Partial] = {}
-        self._old: dict[Any, Partial] = {}
-        #: Records that are written as they are, in their order.
-        self._rows: list[tuple[Queue, Row]] = []
-        self._old_rows: list[tuple[Queue, Row]] = []
-        self._environment = environment
-        self._queue_of = queue_of
-        self._encode = encode
-        self._merges_freely = merges_freely
-        self._room = Room(environment, spec, bytes_max // 2)
-
-    def found(self, address: Any, key: bytes) -> Partial:
-        """The partial held under ``address``, which is not in the young generation, and joins it."""
-        young = self.young
-        if len(young) >= self._room.entries and self._room.full(
-            (partial.aggregate for partial in young.values()), len(young)
-        ):
-            self.turn()
-        partial = self._old.pop(address, None) or Partial(key, self._queue_of(key))
-        young[address] = partial
-        return partial
-
-    def add(self, queue: Queue, row: Row) -> None:
-        """A record that is written as it is."""
-        self._rows.append((queue, row))
-        if len(self._rows) == _ROWS_MAX:
-            self.turn()
-
-    def turn(self) -> None:
-        """Write the old generation; the young one is the old one then."""
-        for address, partial in self._old.items():
-            if partial.aggregate is not None:
-                self._write(address, partial)
-        for queue, row in self._old_rows:
-            queue.add(row)
-        self._old = self.young.copy()
-        self.young.clear()
-        self._old_rows, self._rows = self._rows, []
-
-    def flush(self) -> None:
-        """Write everything."""
-        self.turn()
-        self.turn()
-
-    def _write(self, address: Any, partial: Partial) -> None:
-        if self._merges_freely is not None and not self._merges_freely(partial.aggregate):
-            raise cannot_combine(self._environment, ORDER_MATTERS)
-        try:
-            value = self._encode(address, partial)
-        except Exception as error:
-            raise failed_while_holding(self._environment, error) from error
-        partial.queue.add(
-            Row(partial.sequence, partial.time, partial.key, value, partial.timestamp, partial.headers)
-        )
-
-
-def combine_keys(
-    environment: OperatorEnvironment, spec: StoreSpec, functions: Functions, queue_of: QueueOf, bytes_max: int
-) -> Folded:
-    """Partials by key. Records with null values go on as they are: the step behind the topic drops them."""
-    begin, update, merges_freely, encode, encode_key, _, passed = functions
-    partials = Partials(
-        environment, spec, queue_of, lambda _, partial: encode(partial.aggregate), merges_freely, bytes_max
-    )
-    young, found, add = partials.young, partials.found, partials.add
-
-    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        try:
-            address = key if key.__class__ is str else encode_key(key)
-            partial = young.get(address) or found(address, encode_key(key))
-            queue = partial.queue
-            sequence = queue.sequence
-            queue.sequence = sequence + 1
-            if timestamp > queue.time:
-                queue.time = timestamp
-            if value is None:
-                add(queue, Row(sequence, queue.time, partial.key, None, timestamp, headers))
-                return
-            before = partial.aggregate
-            partial.aggregate = aggregate = (
-                begin(passed(value)) if before is None else update(before, passed(value))
-            )
-        except FoldingError:
-            raise
-        except Exception as error:
-            raise failed_while_holding(environment, error) from error
-        if aggregate is None:
-            raise cannot_combine(environment, "its function gave None")
-        if timestamp > partial.timestamp:
-            partial.timestamp = timestamp
-        partial.sequence, partial.time, partial.headers = sequence, queue.time, headers
-
-    return Folded(process, partials.flush)
 
 
 def merge_keys(environment: OperatorEnvironment, store: Any, merger: UserFunction, bytes_max: int) -> Folded:

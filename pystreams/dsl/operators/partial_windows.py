@@ -9,31 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from itertools import chain
 from struct import Struct
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from pystreams.dsl.operators.base import Folded, OperatorEnvironment
 from pystreams.dsl.operators.final_results import failed_while_holding
 from pystreams.dsl.operators.final_windows import HeldWindows
-from pystreams.dsl.operators.partial_results import (
-    Functions,
-    Partial,
-    Partials,
-    Queue,
-    QueueOf,
-    Row,
-    cannot_combine,
-)
+from pystreams.dsl.operators.partial_columns import Combining, Numbers, Partials, Records
+from pystreams.dsl.operators.partial_results import Functions, QueueOf
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
-from pystreams.errors import FoldingError
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.names import changelog_topic
 from pystreams.topology.nodes import SinkNode
 
-#: The places of so many keys are remembered.
-_PLACES_MAX = 65_536
+#: The number of a pair has that of the key in its lower half, and that of the window above it.
+_KEY_BITS: Final = 32
+_KEYS_MASK: Final = (1 << _KEY_BITS) - 1
 
 #: Before the content of a row: what it is, the stream time, and the start of its window; of a late record, the number
 #: of windows for which it is too late.
@@ -50,6 +46,67 @@ class _Kind(IntEnum):
     NULL = 2
 
 
+class _WindowPartials(Partials):
+    """Partials by window and key. Places are the numbers of their pairs."""
+
+    def __init__(
+        self,
+        operation: WindowAggregate,
+        environment: OperatorEnvironment,
+        spec: StoreSpec,
+        functions: Functions,
+        queue_of: QueueOf,
+        bytes_max: int,
+    ) -> None:
+        self._operation = operation
+        self._open_for_ms = operation.size_ms + operation.grace_ms
+        #: Windows by their start, and their pairs with keys: both numbers in one.
+        self._windows = Numbers()
+        self._pairs = Numbers()
+        super().__init__(environment, spec, functions, queue_of, bytes_max)
+        self._numbers += [self._windows, self._pairs]
+
+    def _placed(self, records: Records) -> tuple[Any, Any]:
+        """Records that are too late for some windows, or in none, go on as they are, too."""
+        numbers, starts = self._windows_of(records.timestamps)
+        late = records.times[numbers] - starts >= self._open_for_ms
+        windows_of_each = np.bincount(numbers[~late], minlength=len(records.values))
+        if late.any() or not windows_of_each.all():
+            self._add_late(records, np.flatnonzero(windows_of_each == 0), numbers[late], starts[late])
+            numbers, starts = numbers[~late], starts[~late]
+        windows = self._windows.of(starts.tolist())
+        pairs = (windows << _KEY_BITS) | records.keys[numbers]
+        everything = len(numbers) == len(records.values) and windows_of_each.all()
+        return None if everything else numbers, self._pairs.of(pairs.tolist())
+
+    def _windows_of(self, timestamps: Any) -> tuple[Any, Any]:
+        """The windows of records: numbers of records, and starts."""
+        operation, numbers = self._operation, np.arange(len(timestamps))
+        if operation.start_ms is None and operation.size_ms <= operation.advance_ms:
+            return numbers, timestamps // operation.advance_ms * operation.advance_ms
+        starts = [list(operation.starts(timestamp)) for timestamp in timestamps.tolist()]
+        return np.repeat(numbers, [*map(len, starts)]), np.array([*chain.from_iterable(starts)], np.int64)
+
+    def _add_late(self, records: Records, in_none: Any, numbers: Any, starts: Any) -> None:
+        """Add the records that are held ``in_none``, and those that are too late for windows: numbers of records, and
+        starts."""
+        too_late: dict[int, list[int]] = {number: [] for number in in_none.tolist()}
+        for number, start in zip(numbers.tolist(), starts.tolist(), strict=True):
+            too_late.setdefault(number, []).append(start)
+        for number, of_record in too_late.items():
+            data = self.functions.values.data(records.values[number])
+            self._add_row(records, number, _record(int(records.times[number]), of_record, data))
+
+    @property
+    def _size(self) -> int:
+        return len(self._pairs)
+
+    def _content(self, place: int, time: int, aggregate: bytes) -> tuple[int, bytes]:
+        pair = self._pairs.things[place]
+        start = self._windows.things[pair >> _KEY_BITS]
+        return pair & _KEYS_MASK, _HEAD.pack(_Kind.PARTIAL, time, start) + aggregate
+
+
 def combine_windows(
     operation: WindowAggregate,
     environment: OperatorEnvironment,
@@ -57,63 +114,9 @@ def combine_windows(
     functions: Functions,
     queue_of: QueueOf,
     bytes_max: int,
-) -> Folded:
+) -> Combining:
     """Partials by window and key."""
-    begin, update, merges_freely, encode, encode_key, encode_value, passed = functions
-    starts, open_for_ms = operation.starts, operation.size_ms + operation.grace_ms
-
-    def encoded(address: Any, partial: Partial) -> bytes:
-        return _HEAD.pack(_Kind.PARTIAL, partial.time, address[0]) + encode(partial.aggregate)
-
-    partials = Partials(environment, spec, queue_of, encoded, merges_freely, bytes_max)
-    young, found, add = partials.young, partials.found, partials.add
-    #: By key, its bytes and its queue.
-    places: dict[Any, tuple[bytes, Queue]] = {}
-
-    def placed(address: Any, key: Any) -> tuple[bytes, Queue]:
-        if len(places) == _PLACES_MAX:
-            places.clear()
-        key_bytes = encode_key(key)
-        place = places[address] = (key_bytes, queue_of(key_bytes))
-        return place
-
-    def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        try:
-            address = key if key.__class__ is str else encode_key(key)
-            key_bytes, queue = places.get(address) or placed(address, key)
-            sequence = queue.sequence
-            queue.sequence = sequence + 1
-            if timestamp > queue.time:
-                queue.time = timestamp
-            now = queue.time
-            came = None if value is None else passed(value)
-            late: list[int] = []
-            held = False
-            for start in starts(timestamp):
-                if start + open_for_ms <= now:
-                    late.append(start)
-                    continue
-                held = True
-                partial = young.get((start, address)) or found((start, address), key_bytes)
-                before = partial.aggregate
-                partial.aggregate = aggregate = begin(came) if before is None else update(before, came)
-                if aggregate is None:
-                    raise cannot_combine(environment, "its function gave None")
-                if timestamp > partial.timestamp:
-                    partial.timestamp = timestamp
-                partial.sequence, partial.time, partial.headers = sequence, now, headers
-            if late or not held:
-                encoded_value = None if value is None else encode_value(value)
-                add(
-                    queue,
-                    Row(sequence, now, key_bytes, _record(now, late, encoded_value), timestamp, headers),
-                )
-        except FoldingError:
-            raise
-        except Exception as error:
-            raise failed_while_holding(environment, error) from error
-
-    return Folded(process, partials.flush)
+    return Combining(_WindowPartials(operation, environment, spec, functions, queue_of, bytes_max))
 
 
 def _record(now: int, late: Sequence[int], value: bytes | None) -> bytes:

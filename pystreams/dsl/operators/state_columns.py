@@ -142,8 +142,7 @@ class _Column:
 
     def resize(self, size: int) -> None:
         for name, array in self._arrays.items():
-            more = np.full(size - len(array), self._empty[name], np.int64)
-            self._arrays[name] = np.concatenate([array, more])
+            self._arrays[name] = extended(array, size, self._empty[name])
 
     def clear(self, places: Places) -> None:
         for name, array in self._arrays.items():
@@ -233,6 +232,35 @@ def columns_of(parts: Sequence[Aggregation]) -> list[StateColumn] | None:
     if not all(map(_fits, parts)):
         return None
     return [_COLUMNS[type(part)](part) for part in parts]
+
+
+def taken_of(column: StateColumn, values: Sequence[Any]) -> Chosen:
+    """What a column adds of each of these values, some of which may be None. Raises as ``StateColumn.taken``."""
+    choose = column.choose
+    if choose is None:
+        return None, None
+    if column.adds_itself:
+        return column.taken(values)
+    return column.taken([None if value is None else choose(value) for value in values])
+
+
+def add_chosen(column: StateColumn, places: Places, chosen: Chosen) -> Sequence[int]:
+    """Add to the states at some places what was taken for each of them. Returns the same as ``StateColumn.add``."""
+    taken, missing = chosen
+    if missing is None:
+        return column.add(places, taken)
+    there = ~missing
+    return column.add(places[there], None if taken is None else taken[there])
+
+
+def states_at(columns: Sequence[StateColumn], places: Places) -> list[tuple[Any, ...]]:
+    """For each place its states, one of each column."""
+    return list(zip(*(column.states(places) for column in columns), strict=True))
+
+
+def extended(array: Any, size: int, empty: int) -> Any:
+    """An array of whole numbers with so many elements, the new ones ``empty``."""
+    return np.concatenate([array, np.full(size - len(array), empty, np.int64)])
 
 
 def _fits(part: Aggregation) -> bool:

@@ -26,7 +26,7 @@ from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.plan.slices import Slice, SliceInput
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.workers.processes import ProcessExecutor
-from pystreams.dsl.operators import final_columns
+from pystreams.dsl.operators import column_looks
 from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from tests.backfill.kit import Backfill, everything, last_values, lines, memory
@@ -94,7 +94,7 @@ def test_the_result_is_that_of_the_task_in_one_piece(
     source = memory({"in": parted(records, data.draw(st.integers(1, 2)))}, {"out": 2})
     make = partial(application, stream, windows)
     rows = data.draw(st.sampled_from([3, 1_000]), "rows of a batch")
-    with patch.object(final_columns, "BATCH_RECORDS", 4):
+    with patch.object(column_looks, "BATCH_RECORDS", 4):
         whole = Backfill(make(), source, tmp_path / "whole", commit_records=7).run(overwrite=True)
         job = Backfill(make(), source, tmp_path / "cut", commit_records=7, executor=InShares(batch_rows=rows))
         cut = job.run(overwrite=True)

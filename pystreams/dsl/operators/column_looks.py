@@ -1,0 +1,41 @@
+"""Looks now and then at how much is held in columns, so that it is written when memory is short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from pystreams.dsl.operators.final_results import Room
+from pystreams.dsl.operators.state_columns import BATCH_RECORDS
+
+#: So many aggregates are encoded to know how large they are.
+SAMPLE_ROWS: Final = 20
+
+
+class Looks:
+    """When a look is due depends on the number of records alone, and not on how they come in batches."""
+
+    __slots__ = ("_held", "_room", "records")
+
+    def __init__(self, room: Room, held: Callable[[], int]) -> None:
+        """``held`` gives how many entries are held."""
+        self._room = room
+        self._held = held
+        #: So many records come before the next look.
+        self.records = 0
+        self.begin()
+
+    def due(self, records: int) -> bool:
+        """Whether the next look is due when so many more records were added, which are not more than ``records``."""
+        self.records -= records
+        return not self.records
+
+    def full(self, some: Callable[[], Iterable[Any]]) -> bool:
+        """Whether too much is held. ``some`` gives a few aggregates, which are like all."""
+        held = self._held()
+        # It is asked early, because looks come one after the other where little room is left.
+        return held + BATCH_RECORDS > self._room.entries and self._room.full(some(), held)
+
+    def begin(self) -> None:
+        """After a look: decide when the next one is due."""
+        self.records = max(1, min(BATCH_RECORDS, self._room.entries - self._held()))
