@@ -97,6 +97,11 @@ def running_cell() -> Cell | None:
     return Cell(str(metadata.get("cellId") or shell.user_ns["In"][-1]), number)
 
 
+def in_notebook() -> bool:
+    """Whether the program runs in the kernel of a notebook. IPython in a terminal is none."""
+    return getattr(_shell(), "kernel", None) is not None
+
+
 def _parent_message(shell: Any) -> dict[str, Any]:
     """The front end's message that runs the cell; empty in a terminal."""
     get = getattr(shell, "get_parent", None)

@@ -14,6 +14,7 @@ The parts, in the order in which a backfill goes through them; each imports only
 - ``columns/``: the typed columns of stores and records, for tables.
 - ``compute/``: the driver, which computes slice after slice, and the task function, which runs one task with the
   live engine. Begin with ``compute.driver``.
+- ``display/``: the progress of slices, in notebooks and on terminals.
 - ``handover/``: changelogs, offsets and records go to the live application, all of it or nothing.
 - ``snapshot/``: the same as a folder that a live application restores from.
 - ``tables/``: topics and stores as tables for SQL.

@@ -17,6 +17,7 @@ from pystreams.backfill.compute.incremental import Continuation, check_continued
 from pystreams.backfill.compute.inline import InlineExecutor
 from pystreams.backfill.compute.opening import Sources, opened
 from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.display.showing import showing
 from pystreams.backfill.locations import same_place, shown
 from pystreams.backfill.plan.cut import Until, cut
 from pystreams.backfill.plan.manifest import DEFAULT_COMMIT_RECORDS, Manifest
@@ -51,7 +52,7 @@ def backfill(
     previous: Location | None = None,
     commit_records: int = DEFAULT_COMMIT_RECORDS,
     exact_updates: bool = False,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool = True,
 ) -> BackfillResult:
     """Run an application over history, and return the result: stores, sinks, offsets.
 
@@ -69,7 +70,9 @@ def backfill(
     - ``commit_records``: how many records a task processes between two commits.
     - ``exact_updates``: emit the updates of each commit, as live. Otherwise a step after which nobody else looks at its
       updates emits the last of each key alone.
-    - ``progress`` is called in this process, from any thread, about once a second for each task at work.
+    - ``progress``: True shows bars in a notebook or on a terminal (and nothing where there is neither), False shows
+      nothing. A function is called in their place, in this process, from any thread, about once a second for each task
+      at work.
 
     Raises ``TopologyError``, ``TopicError``, ``AppLoadError``, ``ConfigError`` and ``OffsetOutOfRangeError`` before
     anything is computed; then what tasks raise: ``ProcessingError``, ``SerializationError``, ``ProductionError``.
@@ -95,7 +98,9 @@ def backfill(
         exact_updates=exact_updates,
         resume=staging if resume else None,
     )
-    return run(planned, executor, fspath(staging), resume=resume, overwrite=overwrite, progress=progress)
+    left = f"Finished slices stay in {shown(fspath(staging))}: continue with resume=True."
+    with showing(progress, planned.plan, left) as report:
+        return run(planned, executor, fspath(staging), resume=resume, overwrite=overwrite, progress=report)
 
 
 def plan_backfill(

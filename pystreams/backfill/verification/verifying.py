@@ -16,6 +16,7 @@ from pystreams.backfill.compute.executor import Executor
 from pystreams.backfill.compute.inline import InlineExecutor
 from pystreams.backfill.compute.opening import Sources
 from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.display.showing import showing
 from pystreams.backfill.locations import shown
 from pystreams.backfill.verification.comparing import CompareStore, partition_outcome
 from pystreams.backfill.verification.history import until_cut
@@ -51,7 +52,7 @@ def verify(
     settings: Mapping[str, Any] | None = None,
     wait_ms: float = WAIT_MS,
     limit: int = LIMIT,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool = True,
 ) -> Verified:
     """Compute history again, and compare it with the stores of the live application on this log.
 
@@ -74,7 +75,8 @@ def verify(
         application, broker, sources=sources, executor=executor, settings=settings, wait_ms=wait_ms
     )
     with staging_folder(executor, staging) as folder:
-        result = run(found.planned, executor, folder, progress=progress)
+        with showing(progress, found.planned.plan, "Nothing was changed.") as report:
+            result = run(found.planned, executor, folder, progress=report)
         return compare(result, broker, found.cut, limit=limit)
 
 

@@ -24,9 +24,10 @@ from pystreams.cli.spark import NO_SPARK, require_packages
 from pystreams.cli.terminal.console import note
 from pystreams.cli.terminal.exits import Exit
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr
-from pystreams.cli.terminal.progress import Meter, display_for
+from pystreams.cli.terminal.progress import display_for
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError
+from pystreams.meter import Meter
 
 if TYPE_CHECKING:
     from pystreams.backfill.archive.archive import Archiver, ArchiveResult

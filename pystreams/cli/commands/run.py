@@ -24,9 +24,10 @@ from pystreams.cli.options import (
 )
 from pystreams.cli.terminal.last_line import log_last_line
 from pystreams.cli.terminal.logs import LogFormat, LogOptions, command_log, log_to_stderr
-from pystreams.cli.terminal.progress import Display, Meter, Standbys, display_for
+from pystreams.cli.terminal.progress import Display, Standbys, display_for
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError
+from pystreams.meter import Meter
 
 if TYPE_CHECKING:
     from pystreams.runtime.streams import Streams

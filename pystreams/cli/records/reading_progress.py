@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from pystreams.cli.records.input_lines import InputLines
 from pystreams.cli.terminal.console import messages, note
-from pystreams.cli.terminal.progress import LINE_INTERVAL_MS, Meter
+from pystreams.cli.terminal.progress import LINE_INTERVAL_MS
 from pystreams.clock import Clock
+from pystreams.meter import Meter
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

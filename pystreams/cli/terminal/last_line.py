@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from pystreams.cli.terminal.logs import command_log
-from pystreams.cli.terminal.progress import Meter
 from pystreams.engine.failures.lateness import LateRecords
 from pystreams.engine.failures.left_out import totals_text
+from pystreams.meter import Meter
 
 
 def log_last_line(

@@ -5,16 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pystreams.backfill.compute.driver import Progress
-from pystreams.cli.commands.backfill.progress import (
-    BarDisplay,
-    LineDisplay,
-    SliceMeter,
-    display_for_terminal,
-    duration,
-    shortened,
-)
-from pystreams.cli.terminal.progress import LINE_INTERVAL_MS, Meter
+from pystreams.backfill.display.slice_meter import SliceMeter, duration, shortened
+from pystreams.backfill.display.terminal import BarDisplay
+from pystreams.cli.commands.backfill.progress import LineDisplay, display_for_terminal
+from pystreams.cli.terminal.console import messages
+from pystreams.cli.terminal.progress import LINE_INTERVAL_MS
 from pystreams.clock import ManualClock
+from pystreams.meter import Meter
 
 
 def test_a_slice_is_the_sum_of_its_tasks():
@@ -80,7 +77,7 @@ def test_lines_come_at_begin_and_end_of_a_slice_and_now_and_then(capsys):
 
 @pytest.mark.parametrize("records,expected", [(50, 100), (100, 100), (0, 0)])
 def test_bars_are_painted_and_taken_down(records, expected, capsys):
-    with BarDisplay(ManualClock()) as display:
+    with BarDisplay(ManualClock(), messages()) as display:
         display.step("starting Spark")
         display.expect([("orders", 1)])
         display.update(Progress(0, 0, records, expected, records == expected))

@@ -7,15 +7,9 @@ import json
 import pytest
 
 from pystreams.cli.terminal.logs import LogFormat, LogOptions, log_to_stderr, take_down_logs
-from pystreams.cli.terminal.progress import (
-    BarDisplay,
-    LineDisplay,
-    Meter,
-    NoDisplay,
-    Standbys,
-    display_for,
-)
+from pystreams.cli.terminal.progress import BarDisplay, LineDisplay, NoDisplay, Standbys, display_for
 from pystreams.clock import ManualClock
+from pystreams.meter import Meter
 
 
 def test_the_rate_is_that_of_the_last_seconds():

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from pystreams.cli.commands.workers.display import WorkersLines, WorkersTable, workers_display_for
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr, take_down_logs
-from pystreams.cli.terminal.progress import Meter
 from pystreams.clock import ManualClock
+from pystreams.meter import Meter
 from pystreams.runtime.supervisor.supervision import Report, Supervision
 
 

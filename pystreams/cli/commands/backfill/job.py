@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from pystreams.backfill.display.slice_meter import titles
 from pystreams.backfill.locations import is_url, shown
 from pystreams.cli.application.settings import parse_pairs
 from pystreams.cli.application.topics import input_topics, output_topics
@@ -41,7 +42,6 @@ from pystreams.cli.commands.backfill.report import (
     note_left_out,
     show_plan,
     show_report,
-    titles,
 )
 from pystreams.cli.commands.backfill.report_json import plan_json, report_json
 from pystreams.cli.masters import AUTO, Master, open_executor

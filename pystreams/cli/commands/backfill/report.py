@@ -58,11 +58,6 @@ def show_plan(planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence
     show_rows("note", ["to know", "step", "why"], [[one.kind, one.step, one.text] for one in notes])
 
 
-def titles(plan: BackfillPlan) -> list[tuple[str, int]]:
-    """For the progress display: the inputs of each slice as a title, and its number of tasks."""
-    return [(", ".join(input.topic for input in one.inputs), one.tasks) for one in plan.slices]
-
-
 def external_records(one: Slice, cut: Manifest) -> int:
     """The records that a slice reads from outside, at most: compaction and transactions leave holes."""
     topics = {input.topic for input in one.inputs if not input.internal}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from pystreams.backfill.display.slice_meter import titles
 from pystreams.backfill.locations import shown
 from pystreams.cli.application.settings import parse_pairs
 from pystreams.cli.application.topics import input_topics
 from pystreams.cli.commands.backfill.inputs import Places, open_sources, parse_sources
 from pystreams.cli.commands.backfill.program import Program, load_program
 from pystreams.cli.commands.backfill.progress import display_for_terminal
-from pystreams.cli.commands.backfill.report import titles
 from pystreams.cli.commands.verify.report import note_outcome, nothing_compared, show_verified
 from pystreams.cli.commands.verify.report_json import verified_json
 from pystreams.cli.connection import open_broker_of

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from pystreams.cli.terminal.console import messages
 from pystreams.cli.terminal.logs import LogOptions
-from pystreams.cli.terminal.progress import Display, Meter, Standbys, display_for, known
+from pystreams.cli.terminal.progress import Display, Standbys, display_for, known
 from pystreams.clock import Clock, Deadline
+from pystreams.meter import Meter
 from pystreams.runtime.supervisor.supervision import Summary, Supervision
 from pystreams.runtime.supervisor.worker import Report, Worker
 

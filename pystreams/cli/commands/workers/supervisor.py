@@ -18,10 +18,10 @@ from pystreams.cli.terminal.console import EnduringStream
 from pystreams.cli.terminal.exits import Exit
 from pystreams.cli.terminal.last_line import counted, log_last_line
 from pystreams.cli.terminal.logs import LogOptions, command_log, json_of_worker
-from pystreams.cli.terminal.progress import Meter
 from pystreams.cli.terminal.show_error import on_the_same_log, show_parts
 from pystreams.cli.watching import WatchOptions, shown
 from pystreams.clock import SystemClock
+from pystreams.meter import Meter
 from pystreams.metrics import Sample, names
 from pystreams.runtime.health import Health
 from pystreams.runtime.signals import stop_on_signals
