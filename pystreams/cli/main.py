@@ -37,7 +37,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["--help", "-h"]},
     epilog="Exit codes: 0 done, 1 failed while running, 2 wrong usage, 3 wrong application, 4 the log "
-    "refused it, 130 interrupted.",
+    "refused it, 130 interrupted, 143 ended by SIGTERM.",
 )
 
 

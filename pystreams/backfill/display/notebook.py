@@ -68,7 +68,7 @@ class NotebookDisplay:
         if self._shown is None:
             from IPython.display import display
 
-            self._shown = display(content, raw=True, display_id=True)
+            self._shown = display(content, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:
             self._shown.update(content, raw=True)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from pystreams.backfill.spark.arrow import no_word_about_pandas
@@ -33,6 +35,14 @@ def spark_session(
     try:
         yield session
     finally:
+        _stop(session)
+
+
+def _stop(session: SparkSession) -> None:
+    """Stop a session, unless its JVM has ended before: a scheduler sends SIGTERM to the whole process group. What ended
+    the work is what counts then."""
+    with warnings.catch_warnings(), suppress(OSError, Py4JError):
+        warnings.simplefilter("ignore", RuntimeWarning)
         session.stop()
 
 

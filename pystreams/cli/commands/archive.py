@@ -22,9 +22,9 @@ from pystreams.cli.options import (
 )
 from pystreams.cli.spark import NO_SPARK, require_packages
 from pystreams.cli.terminal.console import note
-from pystreams.cli.terminal.exits import Exit
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr
 from pystreams.cli.terminal.progress import display_for
+from pystreams.cli.terminal.stopping import stopping
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError
 from pystreams.meter import Meter
@@ -79,22 +79,19 @@ def archive(
 
     source, clock = _source(embedded_log, bootstrap_servers), SystemClock()
     log = None if verbose else SPARK_LOG
-    try:
-        with _archiver(master, conf, log) as archiver:
-            meter = Meter(clock)
-            with display_for(logs, meter, clock) as display:
-                display.update("archiving", 0, None)
-                result = run(
-                    source,
-                    topics,
-                    to,
-                    archiver=archiver,
-                    progress=lambda records, left: display.update("archiving", records, left),
-                    clock=clock,
-                )
-    except KeyboardInterrupt:
-        note("Stopped. The archive holds all committed records: run the command again to continue.")
-        raise typer.Exit(Exit.INTERRUPTED) from None
+    stopped = "Stopped. The archive holds all committed records: run the command again to continue."
+    with stopping(stopped), _archiver(master, conf, log) as archiver:
+        meter = Meter(clock)
+        with display_for(logs, meter, clock) as display:
+            display.update("archiving", 0, None)
+            result = run(
+                source,
+                topics,
+                to,
+                archiver=archiver,
+                progress=lambda records, left: display.update("archiving", records, left),
+                clock=clock,
+            )
     _show_result(result, to, meter.elapsed_s())
 
 

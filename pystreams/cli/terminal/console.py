@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -66,6 +67,13 @@ def messages() -> Console:
 def note(text: str) -> None:
     """Print a message that is not a result."""
     messages().print(text, markup=False, style="dim")
+
+
+def print_json(content: object) -> None:
+    """Print one JSON object on standard output: on a terminal with indents, elsewhere on a single line, which other
+    programs find even behind messages on the same pipe."""
+    indent = 1 if sys.stdout.isatty() else None
+    print(json.dumps(content, indent=indent, ensure_ascii=False), flush=True)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

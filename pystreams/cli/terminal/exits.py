@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from enum import IntEnum
+from typing import Final
 
 from pystreams.errors import AppLoadError, BrokerError, ConfigError, StreamsError, TopologyError
+
+#: A command that a signal has ended before its work was done has the exit code of shells: this number and the signal's,
+#: so 130 for Ctrl-C and 143 for SIGTERM.
+SIGNALLED: Final = 128
 
 
 class Exit(IntEnum):
@@ -21,7 +27,7 @@ class Exit(IntEnum):
     #: reached.
     BROKER = 4
     #: Ctrl-C ended a command before its work was done.
-    INTERRUPTED = 130
+    INTERRUPTED = SIGNALLED + signal.SIGINT
 
 
 def exit_of(error: StreamsError) -> Exit:

@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from pystreams.backfill.display.slice_meter import titles
 from pystreams.backfill.locations import is_url, shown
 from pystreams.cli.application.settings import parse_pairs
@@ -47,8 +45,8 @@ from pystreams.cli.commands.backfill.report_json import plan_json, report_json
 from pystreams.cli.masters import AUTO, Master, open_executor
 from pystreams.cli.options import CONF_EXAMPLE
 from pystreams.cli.spark import require_packages
-from pystreams.cli.terminal.console import note
-from pystreams.cli.terminal.exits import Exit
+from pystreams.cli.terminal.console import note, print_json
+from pystreams.cli.terminal.stopping import stopping
 from pystreams.clock import SystemClock
 from pystreams.errors import StateError, StreamsError
 from pystreams.runtime.startup.client_start import build_topology
@@ -97,13 +95,11 @@ def run_backfill(options: BackfillOptions, *, dry_run: bool) -> None:
         hand_over.check_tables(tables_among(sources))
     job = BackfillJob(options, program, sources, until, boundary, hand_over, emit, output_topics(built))
     try:
-        if dry_run:
-            job.look()
-        else:
-            _compute(job)
-    except KeyboardInterrupt as stopped:
-        note(str(stopped) or f"Stopped. Finished slices stay in {job.place}: continue with --resume.")
-        raise typer.Exit(Exit.INTERRUPTED) from None
+        with stopping(f"Stopped. Finished slices stay in {job.place}: continue with --resume."):
+            if dry_run:
+                job.look()
+            else:
+                _compute(job)
     except OSError as error:
         raise StateError(
             "a file or folder cannot be used",
@@ -190,13 +186,14 @@ class BackfillJob:
         except StreamsError as error:
             refused = error
         writes, found = self._writes(planned), notes(planned.plan, planned.loaded, planned.manifest.folded)
-        if self._options.json:
-            print(plan_json(planned, writes, found, None if refused is None else str(refused)))
-        else:
+        if not self._options.json:
             show_plan(planned, writes, found)
         if refused is not None:
             note(f"The backfill would be refused now: {refused}")
         note("Nothing was done: this is a dry run.")
+        if self._options.json:
+            why = None if refused is None else str(refused)
+            print_json(plan_json(planned, self.place, writes, found, why))
 
     def planned(self, executor: Executor | None) -> Planned:
         """The plan, with a new cut, or with the cut of the backfill that is resumed."""
@@ -416,11 +413,16 @@ class BackfillJob:
         """Print the report, and what to do next."""
         result = self._result
         assert result is not None, "it was computed"
-        if self._options.json:
-            print(report_json(result.plan, result.manifest, self._emitted, self._handed_over))
-        else:
-            show_report(result.plan, result.manifest, self._emitted, self._handed_over)
+        emitted, handed_over = self._emitted, self._handed_over
+        if not self._options.json:
+            show_report(result.plan, result.manifest, emitted, handed_over)
         note_left_out(result.manifest)
+        self._note_next(result)
+        if self._options.json:
+            print_json(report_json(result.plan, result.manifest, self.place, emitted, handed_over))
+
+    def _note_next(self, result: BackfillResult) -> None:
+        """Print what can be done with the result."""
         name = self._program.config.application_id
         match self._hand_over.to:
             case "kafka" | "embedded":

@@ -1,8 +1,7 @@
-"""The plan and the report of ``pystreams backfill --json``, for programs: one JSON object on stdout."""
+"""The plan and the report of ``pystreams backfill --json``, for programs: the content of one JSON object."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +17,17 @@ if TYPE_CHECKING:
 
 
 def plan_json(
-    planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence[Note], refused: str | None
-) -> str:
+    planned: Planned,
+    staging: str,
+    writes: Sequence[Sequence[str]],
+    notes: Sequence[Note],
+    refused: str | None,
+) -> dict[str, Any]:
     """The plan of a backfill. ``refused`` says why it would be refused now."""
     manifest = planned.manifest
     expected = planned.expected_records()
-    content = {
-        **_head(manifest),
+    return {
+        **_head(manifest, staging),
         "slices": [
             {
                 "slice": one.index + 1,
@@ -43,16 +46,19 @@ def plan_json(
         "notes": [{"kind": one.kind, "step": one.step, "text": one.text} for one in notes],
         "refused": refused,
     }
-    return json.dumps(content, indent=1, ensure_ascii=False)
 
 
 def report_json(
-    plan: BackfillPlan, manifest: Manifest, emitted: Mapping[str, int], handed_over: HandedOver | None
-) -> str:
+    plan: BackfillPlan,
+    manifest: Manifest,
+    staging: str,
+    emitted: Mapping[str, int],
+    handed_over: HandedOver | None,
+) -> dict[str, Any]:
     """The result of a backfill."""
     done = [(one, manifest.slices[one.index]) for one in plan.slices if one.index in manifest.slices]
-    content = {
-        **_head(manifest),
+    return {
+        **_head(manifest, staging),
         "slices": [
             {
                 "slice": one.index + 1,
@@ -72,13 +78,14 @@ def report_json(
         "emitted": dict(sorted(emitted.items())),
         "handed_over": None if handed_over is None else _handed_over(handed_over),
     }
-    return json.dumps(content, indent=1, ensure_ascii=False)
 
 
-def _head(manifest: Manifest) -> dict[str, Any]:
+def _head(manifest: Manifest, staging: str) -> dict[str, Any]:
     return {
         "application_id": manifest.application_id,
         "backfill_id": manifest.backfill_id,
+        "previous_id": manifest.previous_id,
+        "staging": staging,
         "cut_time": show_time(manifest.cut_time_ms),
         "inputs": {str(one.partition): {"start": one.start, "end": one.end} for one in manifest.inputs},
     }

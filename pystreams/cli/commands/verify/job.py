@@ -22,8 +22,9 @@ from pystreams.cli.connection import open_broker_of
 from pystreams.cli.masters import Master, open_executor
 from pystreams.cli.options import CONF_EXAMPLE
 from pystreams.cli.spark import require_packages
-from pystreams.cli.terminal.console import note
+from pystreams.cli.terminal.console import print_json
 from pystreams.cli.terminal.exits import Exit
+from pystreams.cli.terminal.stopping import stopping
 from pystreams.clock import SystemClock
 from pystreams.errors import StateError
 from pystreams.runtime.startup.client_start import build_topology
@@ -80,15 +81,13 @@ def run_verify(options: VerifyOptions) -> None:
     name = f"pystreams verify {config.application_id}"
     try:
         with (
+            stopping("Stopped. Nothing was changed."),
             open_broker_of(config) as broker,
             open_executor(
                 master, name, conf, options.py_files, log, hint="correct that, and verify again"
             ) as executor,
         ):
             result, verified = _verified(options, program, sources, broker, executor)
-    except KeyboardInterrupt:
-        note("Stopped. Nothing was changed.")
-        raise typer.Exit(Exit.INTERRUPTED) from None
     except OSError as error:
         raise StateError(
             "a file or folder cannot be used",
@@ -96,11 +95,11 @@ def run_verify(options: VerifyOptions) -> None:
             why=shown(error.strerror or str(error)),
             hint="correct that, and verify again",
         ) from None
-    if options.json:
-        print(verified_json(result, verified))
-    else:
+    if not options.json:
         show_verified(result, verified)
     note_outcome(verified)
+    if options.json:
+        print_json(verified_json(result, verified))
     if nothing_compared(verified):
         raise typer.Exit(Exit.BROKER)
     raise typer.Exit(Exit.OK if verified.equal else Exit.FAILED)

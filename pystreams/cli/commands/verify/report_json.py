@@ -1,8 +1,7 @@
-"""The report of ``pystreams verify --json``, for programs: one JSON object on stdout."""
+"""The report of ``pystreams verify --json``, for programs: the content of one JSON object."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +11,15 @@ if TYPE_CHECKING:
     from pystreams.backfill.verification.shown_entries import ShownDifference
 
 
-def verified_json(result: BackfillResult, verified: Verified) -> str:
+def verified_json(result: BackfillResult, verified: Verified) -> dict[str, Any]:
     """The comparison, and the entries that differ."""
-    content = {
+    return {
         "application_id": verified.application_id,
         "equal": verified.equal,
         "inputs": {str(partition): end for partition, end in sorted(verified.offsets.items())},
         "stores": {name: _store(result, name, one) for name, one in verified.stores.items()},
         "not_compared": dict(verified.left_out),
     }
-    return json.dumps(content, indent=1, ensure_ascii=False)
 
 
 def _store(result: BackfillResult, name: str, one: StoreVerified) -> dict[str, Any]:
