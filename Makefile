@@ -9,7 +9,7 @@ COUNT ?= 200
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore bench-snapshots lock package docker clean
+.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore bench-snapshots lock package docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ test-fast: .venv/.dev ## Tests that need neither Java, Kafka nor Spark, and no p
 
 test-lake: .venv/.dev ## Tables of Iceberg and Delta, on the Spark for which they are made (fetches 500 MB once; ARGS='-k delta' to choose)
 	@$(BIN)/python -m tests.backfill.lake $(ARGS)
+
+test-schedulers: .venv/.dev ## The nightly jobs of docs/how-to in a real Airflow and Dagster (makes environments of 500 MB once)
+	@$(BIN)/python -m tests.schedulers $(ARGS)
 
 # A seed that stands in this file is other targets' own.
 chaos-kafka: .venv/.dev ## Everything goes wrong at random on a real Kafka, exactly once (MINUTES=10; SEED=1 repeats; ARGS='--brokers 3')

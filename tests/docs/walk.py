@@ -1,7 +1,7 @@
 """Pages that a reader works through: their files are written, their commands run, and what these print is compared with
 what the page shows.
 
-A block of Python, TOML, YAML, … whose first line is ``# NAME`` is that file. A ``console`` block has commands behind
+A block of Python, TOML, bash, … whose first line is ``# NAME`` is that file. A ``console`` block has commands behind
 ``$`` (with further lines behind ``>``), and below each what it prints. A ``bash`` block has commands alone: they must
 work, whatever they print. A ``python`` block without a name is a program that prints the ``text`` block below it.
 
@@ -70,9 +70,8 @@ def commands(block: Block) -> list[Command]:
 def file_of(block: Block) -> str | None:
     """The name of the file that a block is; None if it is not one."""
     first = _FILE.match(block.text.partition("\n")[0])
-    return (
-        first[1] if first and block.info in {"python", "toml", "yaml", "dockerfile", "ini", "json"} else None
-    )
+    kinds = {"python", "bash", "toml", "yaml", "dockerfile", "ini", "json"}
+    return first[1] if first and block.info in kinds else None
 
 
 def walk(
