@@ -31,6 +31,9 @@ ReadInTurns = Callable[[Rows, int, int], Iterator[None]]
 
 _NOTHING: Mapping[str, int] = {}
 
+#: The global of generated code that holds the owner of each of its lines, for profilers that see its frames.
+LINE_OWNERS = "__line_owners__"
+
 
 class LinkedCode:
     """A task's functions and objects. Call ``init`` before the first record, and ``close`` at the end."""
@@ -64,6 +67,7 @@ class LinkedCode:
             "regroup": regroup,
             "as_pair": as_pair,
             "no_pair": no_pair,
+            LINE_OWNERS: code.owners,
         }
         exec(code.code, self._globals)  # noqa: S102 - our own generated code
         try:

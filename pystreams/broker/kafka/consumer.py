@@ -164,7 +164,7 @@ class KafkaConsumer:
         if all(reading.paused for reading in self._readings.values()):
             # No partition may return records: those in librdkafka stay there.
             if timeout_ms > 0:
-                time.sleep(timeout_ms / 1000)
+                self._pause(timeout_ms)
             return []
         if self._down_ms is not None and _monotonic_ms() - self._down_ms >= RENEW_AFTER_MS:
             self._renew()
@@ -253,13 +253,22 @@ class KafkaConsumer:
         try:
             messages = self._consumer.consume(records_max, 0)
             if not messages and timeout_ms > 0:
-                # With a larger number, consume() would wait for that many.
-                messages = self._consumer.consume(1, timeout_ms / 1000)
+                messages = self._wait(timeout_ms)
                 if messages:
                     messages += self._consumer.consume(records_max - 1, 0)
         except KafkaException as exception:
             raise failure(error_of(exception), "Reading from Kafka failed", where=self._where) from None
         return messages
+
+    # Functions of their own, so that profiles tell waiting from reading.
+
+    @staticmethod
+    def _pause(timeout_ms: float) -> None:
+        time.sleep(timeout_ms / 1000)
+
+    def _wait(self, timeout_ms: float) -> list[Message]:
+        # With a larger number, consume() would wait for that many.
+        return self._consumer.consume(1, timeout_ms / 1000)
 
     def _batches(self, messages: list[Message]) -> list[RecordBatch]:
         if any(map(_ERROR, messages)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -102,6 +103,23 @@ def run(
     ] = None,
     http: HttpOption = None,
     ready_lag: ReadyLagOption = None,
+    profile: Annotated[
+        bool,
+        typer.Option(
+            "--profile",
+            help="Show at the end where the time went: for each step its functions, store, cache, serdes; and poll, "
+            "decode, commit, idle.",
+        ),
+    ] = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--flame-graph",
+            metavar="FILE.svg",
+            help="Write where the time went to this file, as a picture for a browser.",
+            show_default=False,
+        ),
+    ] = None,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print all settings in force, and do not run.")
     ] = False,
@@ -131,7 +149,10 @@ def run(
     [bold]pystreams run apps.wordcount --create-topics --partitions 2[/]
 
     [bold]pystreams run apps.wordcount --http 127.0.0.1:8080[/]
+
+    [bold]pystreams run apps.wordcount --until-caught-up --profile[/]
     """
+    from pystreams.cli.profiling import ProfileOptions, profiled
     from pystreams.cli.watching import WatchOptions, shown
 
     logs = LogOptions(verbose, quiet, log_format)
@@ -147,6 +168,8 @@ def run(
         "accept_loss": ",".join(accept_loss) if accept_loss else None,
     }
     watch = WatchOptions.parse(http, ready_lag)
+    profile_options = ProfileOptions(profile, picture)
+    profile_options.check_workers(workers)
     if create_topics and not show_config:
         _create_topics(application, setting, flags, partitions or 1)
     if workers is not None and not show_config:
@@ -178,7 +201,7 @@ def run(
     from pystreams.serving.watched import WatchedClient
 
     streams = Streams(app, config)
-    with shown(WatchedClient(streams, watch.ready_lag), watch):
+    with shown(WatchedClient(streams, watch.ready_lag), watch), profiled(streams, profile_options):
         run_streams(streams, until_caught_up=until_caught_up, logs=logs)
 
 

@@ -19,6 +19,7 @@ from pystreams.engine.codegen.emitter import CONTEXT, Emitter
 from pystreams.engine.codegen.graph import TABLE_EDGE, Graph, is_object, is_processor
 from pystreams.engine.codegen.inside import HandOn, Inside, emit_hand_on, has_code
 from pystreams.engine.codegen.scope import Scope
+from pystreams.engine.codegen.writer import LineOwner, Work
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction, locate
 from pystreams.processor import Processor
@@ -51,6 +52,8 @@ class CompiledCode:
     objects: Mapping[str, tuple[str, str]]
     #: The places of each step's user functions in the source code, for messages.
     locations: Mapping[str, str]
+    #: The step that each line of the source belongs to.
+    owners: Sequence[LineOwner]
     graph: Graph
 
 
@@ -93,6 +96,7 @@ def compile_nodes(nodes: Sequence[Node], name: str) -> CompiledCode:
         e.constants,
         e.objects,
         e.locations,
+        e.out.owners,
         graph,
     )
 
@@ -153,6 +157,16 @@ def _functions_of_children(e: Emitter, node: ProcessorNode) -> Mapping[str, str]
 
 def _emit(e: Emitter, node: Node, scope: Scope) -> None:
     """Write the code of one node and of the nodes after it."""
+    with e.out.owned_by(node.name, Work.FUNCTION if _calls_functions(node) else Work.ENGINE):
+        _emit_owned(e, node, scope)
+
+
+def _calls_functions(node: Node) -> bool:
+    """Whether the node's code calls functions of the program itself."""
+    return isinstance(node, ProcessorNode) and not is_object(node)
+
+
+def _emit_owned(e: Emitter, node: Node, scope: Scope) -> None:
     if isinstance(node, SinkNode):
         ends.emit_sink(e, node, scope)
     elif isinstance(node, SourceNode):
@@ -184,11 +198,12 @@ def _emit_source(e: Emitter, node: SourceNode, *, in_turns: bool = False) -> str
     name = e.names.step(node.name, "turns_{}" if in_turns else "read_{}")
     start = len(e.out.lines)
     e.called = False
-    _emit_read(e, node, name, late_context=True, in_turns=in_turns)
-    if e.called:
-        # Code outside of this function needs the context of each record, not only of those that fail.
-        del e.out.lines[start:]
-        _emit_read(e, node, name, late_context=False, in_turns=in_turns)
+    with e.out.owned_by(node.name, Work.ENGINE):
+        _emit_read(e, node, name, late_context=True, in_turns=in_turns)
+        if e.called:
+            # Code outside of this function needs the context of each record, not only of those that fail.
+            e.out.cut(start)
+            _emit_read(e, node, name, late_context=False, in_turns=in_turns)
     return name
 
 
@@ -236,7 +251,7 @@ def _emit_inside(e: Emitter, node: ProcessorNode) -> str:
     outer, edge = e.graph, e.graph.edge_into(node)
     takes_changes = type(node.operation) in table_steps.EMITTERS
     _check_edge(e, node, takes_changes=takes_changes)
-    with e.define(name, edge):
+    with e.out.owned_by(node.name, Work.FUNCTION), e.define(name, edge):
         e.graph, e.inside = Inside(outer, node), True
         EMITTERS[type(node.operation)](e, node, node.operation, Scope.of(edge, "return"))
         e.graph, e.inside = outer, False
@@ -246,7 +261,7 @@ def _emit_inside(e: Emitter, node: ProcessorNode) -> str:
 def _emit_after(e: Emitter, node: ProcessorNode) -> str:
     name = e.names.step(node.name, "after_{}")
     edge = e.graph.edge_out(node)
-    with e.define(name, edge):
+    with e.out.owned_by(node.name, Work.ENGINE), e.define(name, edge):
         e.out(f"# what follows {node.name}")
         e.children(node, Scope.of(edge, "return"))
     return name

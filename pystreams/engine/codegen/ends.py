@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pystreams.engine.codegen.emitter import Emitter, quote
 from pystreams.engine.codegen.scope import Scope
+from pystreams.engine.codegen.writer import Work
 from pystreams.functions import locate
 from pystreams.topology.nodes import ProcessorNode, SinkNode
 
@@ -16,6 +17,7 @@ def emit_object(e: Emitter, node: ProcessorNode, scope: Scope) -> None:
 
 
 def emit_sink(e: Emitter, node: SinkNode, scope: Scope) -> None:
+    """Write a sink: inline if its topic is fixed and its partitioning the default, else as the call of an object."""
     value = scope["value"] if "value" in e.graph.edge_into(node) else f"({scope['new']}, {scope['old']})"
     if not is_plain(node):
         e.called = True
@@ -29,13 +31,15 @@ def emit_sink(e: Emitter, node: SinkNode, scope: Scope) -> None:
     write_key, write_value = e.bind(node, "key", "key_of_{}"), e.bind(node, "value", "value_of_{}")
     record = f"{scope['key']}, {value}, {scope['timestamp']}, {scope['headers']}"
     with e.out.block("try:"):
-        e.out(f"key_bytes = None if {scope['key']} is None else {write_key}({scope['key']})")
-        missing = "" if value.startswith("(") else f"None if {value} is None else "
-        e.out(f"value_bytes = {missing}{write_value}({value})")
-        e.out(
-            f"send({quote(node.topic)}, None, key_bytes, value_bytes, {scope['timestamp']}, {scope['headers']})"
-            f"  # {node.name}"
-        )
+        with e.out.owned_by(node.name, Work.ENCODE):
+            e.out(f"key_bytes = None if {scope['key']} is None else {write_key}({scope['key']})")
+            missing = "" if value.startswith("(") else f"None if {value} is None else "
+            e.out(f"value_bytes = {missing}{write_value}({value})")
+        with e.out.owned_by(node.name, Work.PRODUCE):
+            e.out(
+                f"send({quote(node.topic)}, None, key_bytes, value_bytes, {scope['timestamp']},"
+                f" {scope['headers']})  # {node.name}"
+            )
     with e.out.block("except Exception as error:"):
         e.set_late_context(scope)
         e.out(f"unwritable({quote(node.name)}, {quote(node.topic)}, error, {record})")

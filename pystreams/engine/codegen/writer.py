@@ -1,9 +1,32 @@
-"""Lines of Python with their indentation."""
+"""Lines of Python with their indentation, and what each is for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Work(StrEnum):
+    """What a line of generated code does, as profiles show it."""
+
+    #: Calls a function of the program.
+    FUNCTION = "function"
+    ENCODE = "encode"
+    PRODUCE = "produce"
+    #: Everything else.
+    ENGINE = "engine"
+
+
+class LineOwner(NamedTuple):
+    """The step that a line of generated code belongs to; empty for lines around all steps."""
+
+    step: str = ""
+    work: Work = Work.ENGINE
+
+
+NOBODY = LineOwner()
 
 
 class Writer:
@@ -11,10 +34,14 @@ class Writer:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        #: The owner of each line.
+        self.owners: list[LineOwner] = []
         self.level = 0
+        self._owner = NOBODY
 
     def __call__(self, line: str) -> None:
         self.lines.append("    " * self.level + line if line else "")
+        self.owners.append(self._owner)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
@@ -23,6 +50,18 @@ class Writer:
         self.level += 1
         yield
         self.level -= 1
+
+    @contextmanager
+    def owned_by(self, step: str, work: Work) -> Iterator[None]:
+        """Lines added inside belong to ``step``."""
+        before, self._owner = self._owner, LineOwner(step, work)
+        yield
+        self._owner = before
+
+    def cut(self, start: int) -> None:
+        """Take back all lines from the position ``start``."""
+        del self.lines[start:]
+        del self.owners[start:]
 
     def expects_statement(self) -> bool:
         """True if the current block is still empty, so that it needs a statement."""

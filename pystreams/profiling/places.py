@@ -1,0 +1,129 @@
+"""What a stack is at work on: a step and its part, or what the thread does besides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from types import CodeType
+from typing import Final, NamedTuple
+
+from pystreams.profiling.sampler import Place, Stack
+
+_PACKAGE: Final = f"{Path(__file__).parents[1]}/"
+
+
+class Part(StrEnum):
+    """A kind of work. The values are for people."""
+
+    # Of a step, also in generated code.
+    FUNCTION = "function"
+    ENCODE = "encode"
+    PRODUCE = "produce"
+    ENGINE = "engine"
+    # Of a step.
+    STORE_READ = "store read"
+    STORE_WRITE = "store write"
+    CACHE = "cache"
+    # Of a thread.
+    IDLE = "idle"
+    POLL = "poll"
+    DECODE = "decode"
+    COMMIT = "commit"
+    FLUSH = "commit: caches"
+    WRITE_STORES = "commit: stores"
+    PUNCTUATE = "punctuators"
+    GROUP = "group"
+    RESTORE = "open and restore"
+    OTHER = "other"
+
+
+#: What a thread does, by the functions that do it. The innermost one counts.
+ACTIVITIES: Final = {
+    ("runtime/threads/rounds.py", "Rounds._poll"): Part.POLL,
+    ("runtime/threads/rounds.py", "Rounds._pause"): Part.IDLE,
+    ("runtime/threads/rounds.py", "Rounds._poll_member"): Part.GROUP,
+    ("runtime/threads/rounds.py", "Rounds._apply"): Part.GROUP,
+    ("runtime/threads/rounds.py", "Rounds._fill_tasks"): Part.RESTORE,
+    ("broker/embedded/consumer.py", "EmbeddedConsumer._wait"): Part.IDLE,
+    ("broker/kafka/consumer.py", "KafkaConsumer._wait"): Part.IDLE,
+    ("broker/kafka/consumer.py", "KafkaConsumer._pause"): Part.IDLE,
+    ("engine/stream_task.py", "StreamTask._punctuate_stream_time"): Part.PUNCTUATE,
+    ("runtime/tasks/task_manager.py", "TaskManager.add_batches"): Part.OTHER,
+    ("runtime/tasks/task_manager.py", "TaskManager.punctuate"): Part.PUNCTUATE,
+    ("runtime/tasks/task_manager.py", "TaskManager.commit"): Part.COMMIT,
+    ("runtime/tasks/task_manager.py", "TaskManager.close"): Part.COMMIT,
+    ("runtime/tasks/task_manager.py", "TaskManager.upkeep"): Part.COMMIT,
+    ("state/task_stores.py", "TaskStores.flush_caches"): Part.FLUSH,
+    ("state/task_stores.py", "TaskStores.commit"): Part.WRITE_STORES,
+}
+
+_DECODING: Final = ("engine/input/decoding.py", "engine/input/input_decoding.py")
+#: Functions of stores whose names begin like this change something; the others read.
+_WRITES: Final = ("append", "delete", "put", "remove", "set", "write")
+
+
+class Work(NamedTuple):
+    """``step`` is empty for what a thread does besides."""
+
+    step: str
+    part: Part
+
+
+def work_of(stack: Stack) -> Work:
+    """What a thread with this stack is at work on."""
+    innermost = last_owned(stack)
+    if innermost is None:
+        return Work("", _activity_of(stack))
+    owner = stack[innermost].owner
+    assert owner is not None
+    return Work(owner.step, _part_of(Part(owner.work), stack[innermost + 1 :]))
+
+
+def last_owned(stack: Stack) -> int | None:
+    """The position of the innermost place that belongs to a step; None if there is none."""
+    for position in range(len(stack) - 1, -1, -1):
+        owner = stack[position].owner
+        if owner is not None and owner.step:
+            return position
+    return None
+
+
+def file_of(code: CodeType) -> str:
+    """The file of a function of pystreams, relative to the package; empty for other functions."""
+    name = code.co_filename
+    return name.removeprefix(_PACKAGE) if name.startswith(_PACKAGE) else ""
+
+
+def _activity_of(stack: Sequence[Place]) -> Part:
+    for code, _ in reversed(stack):
+        file = file_of(code)
+        if file in _DECODING:
+            return Part.DECODE
+        found = ACTIVITIES.get((file, code.co_qualname))
+        if found is not None:
+            return found
+    return Part.OTHER
+
+
+def _part_of(part: Part, below: Sequence[Place]) -> Part:
+    """``below`` are the functions that a step's line has called; ``part`` is the line's own."""
+    for code, _ in below:
+        file = file_of(code)
+        if file.startswith("state/"):
+            return _store_part(code, below[-1].code)
+        if file.startswith("broker/"):
+            return Part.PRODUCE
+        if part is not Part.ENCODE and part is not Part.PRODUCE:
+            part = Part.ENCODE if file.startswith("serde/") else Part.ENGINE if file else Part.FUNCTION
+    return part
+
+
+def _store_part(entered: CodeType, innermost: CodeType) -> Part:
+    """``entered`` is the function of the store that was called."""
+    file = file_of(innermost)
+    if file.startswith("broker/"):
+        return Part.PRODUCE
+    if file.startswith("state/cache/"):
+        return Part.CACHE
+    return Part.STORE_WRITE if entered.co_name.lstrip("_").startswith(_WRITES) else Part.STORE_READ

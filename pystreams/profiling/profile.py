@@ -1,0 +1,56 @@
+"""Adds up what a sampler has seen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pystreams.profiling.places import Part, work_of
+from pystreams.profiling.sampler import Stack
+
+
+class Row(NamedTuple):
+    """``step`` is empty for what threads do besides steps. ``part`` None: all parts of the step. ``share`` is that of
+    the time at work, None for a time without work."""
+
+    step: str
+    part: Part | None
+    ms: float
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The time of all stream threads together, in milliseconds."""
+
+    total_ms: float
+    idle_ms: float
+    #: By step and part.
+    ms: Mapping[str, Mapping[Part, float]]
+
+    @classmethod
+    def of(cls, stacks_ms: Mapping[Stack, float]) -> Profile:
+        """The profile of stacks, given with the time at which each was seen."""
+        ms: defaultdict[str, defaultdict[Part, float]] = defaultdict(lambda: defaultdict(float))
+        for stack, seen_ms in stacks_ms.items():
+            step, part = work_of(stack)
+            ms[step][part] += seen_ms
+        return cls(sum(stacks_ms.values()), ms[""].get(Part.IDLE, 0.0), ms)
+
+    def rows(self) -> list[Row]:
+        """The steps with their parts, then what is no step; what takes longest comes first."""
+        rows: list[Row] = []
+        work_ms = self.total_ms - self.idle_ms
+        steps = {step: sum(parts.values()) for step, parts in self.ms.items() if step}
+        for step in sorted(steps, key=lambda step: -steps[step]):
+            rows.append(Row(step, None, steps[step], steps[step] / work_ms))
+            rows += self._parts(step, work_ms)
+        return rows + self._parts("", work_ms)
+
+    def _parts(self, step: str, work_ms: float) -> list[Row]:
+        parts = sorted(self.ms[step].items(), key=lambda item: -item[1])
+        return [
+            Row(step, part, ms, None if part is Part.IDLE else ms / work_ms) for part, ms in parts if ms > 0
+        ]

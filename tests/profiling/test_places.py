@@ -1,0 +1,82 @@
+"""A stack is attributed to the step and the kind of work that it is at."""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import pytest
+
+from pystreams.broker.embedded.producer import EmbeddedProducer
+from pystreams.engine.codegen import LineOwner
+from pystreams.engine.codegen import Work as LineWork
+from pystreams.engine.stream_task import StreamTask
+from pystreams.profiling.places import ACTIVITIES, Part, Work, work_of
+from pystreams.profiling.sampler import Place
+from pystreams.runtime.tasks.task_manager import TaskManager
+from pystreams.serde.base import Serde
+from pystreams.state.cache.item_cache import ItemCache
+from pystreams.state.stores.key_value import KeyValueStore
+from pystreams.state.task_stores import TaskStores
+
+
+def function(of) -> Place:
+    return Place(of.__code__, None)
+
+
+def generated() -> None:
+    """Stands for a function of generated code."""
+
+
+def line(step: str, work: LineWork) -> Place:
+    return Place(generated.__code__, LineOwner(step, work))
+
+
+PROCESS = [function(TaskManager.process), function(StreamTask.process)]
+AGGREGATE = line("sum", LineWork.ENGINE)
+
+
+@pytest.mark.parametrize(
+    ("inner", "part"),
+    [
+        ([line("sum", LineWork.FUNCTION)], Part.FUNCTION),
+        ([AGGREGATE], Part.ENGINE),
+        ([AGGREGATE, function(json.dumps)], Part.FUNCTION),
+        ([AGGREGATE, function(KeyValueStore.get)], Part.STORE_READ),
+        ([AGGREGATE, function(KeyValueStore.put)], Part.STORE_WRITE),
+        ([AGGREGATE, function(KeyValueStore.get), function(ItemCache.read)], Part.CACHE),
+        ([AGGREGATE, function(KeyValueStore.put), function(EmbeddedProducer.send)], Part.PRODUCE),
+        ([AGGREGATE, function(KeyValueStore.put), function(json.dumps)], Part.STORE_WRITE),
+        ([line("sum", LineWork.ENCODE), function(json.dumps)], Part.ENCODE),
+        ([line("sum", LineWork.PRODUCE), function(EmbeddedProducer.send)], Part.PRODUCE),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Part) else None,
+)
+def test_a_step_has_the_part_that_its_line_and_what_it_calls_say(inner, part):
+    assert work_of((*PROCESS, *inner)) == Work("sum", part)
+
+
+def test_what_a_store_hands_on_is_the_work_of_the_next_step():
+    flushed = (AGGREGATE, function(KeyValueStore.put), line("out", LineWork.ENCODE))
+    assert work_of((*PROCESS, *flushed)) == Work("out", Part.ENCODE)
+
+
+def test_work_around_the_steps_is_what_the_innermost_function_of_the_thread_does():
+    commit = function(TaskManager.commit)
+    assert work_of((commit,)) == Work("", Part.COMMIT)
+    assert work_of((commit, function(TaskStores.flush_caches), function(ItemCache.read))) == Work(
+        "", Part.FLUSH
+    )
+    assert work_of((function(Serde.serializer),)) == Work("", Part.OTHER)
+
+
+@pytest.mark.parametrize(("file", "name"), ACTIVITIES, ids=lambda value: value)
+def test_functions_that_are_known_by_name_exist(file, name):
+    found = importlib.import_module("pystreams." + file.removesuffix(".py").replace("/", "."))
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert found.__code__.co_qualname == name
+
+
+def test_every_kind_of_line_is_a_part():
+    assert {str(work) for work in LineWork} <= {str(part) for part in Part}
