@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pystreams.cli.terminal.console import show_table
 from pystreams.cli.terminal.last_line import counted
 from pystreams.cli.terminal.logs import command_log
 from pystreams.errors import ConfigError, StreamsError
-from pystreams.profiling import Profile, Row, Sampler, flame_graph
-from pystreams.runtime.streams import Streams
+
+if TYPE_CHECKING:
+    from pystreams.profiling import Row, Sampler
+    from pystreams.runtime.streams import Streams
 
 _COLUMNS = ("step", "part", "seconds", "share")
 _NO_STEP = "(no step)"
@@ -59,6 +62,8 @@ def profiled(streams: Streams, options: ProfileOptions) -> Iterator[None]:
     if not options.wanted:
         yield
         return
+    from pystreams.profiling import Sampler
+
     sampler = Sampler(streams)
     try:
         with sampler:
@@ -68,6 +73,8 @@ def profiled(streams: Streams, options: ProfileOptions) -> Iterator[None]:
 
 
 def _show(sampler: Sampler, application_id: str, options: ProfileOptions) -> None:
+    from pystreams.profiling import Profile, flame_graph
+
     profile = Profile.of(sampler.stacks_ms)
     if profile.total_ms == 0:
         command_log.info("There is no profile: no stream thread has run for long enough to be seen.")

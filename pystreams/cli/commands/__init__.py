@@ -6,9 +6,10 @@ only ``topics`` and ``dlq`` are applications of typer, with a function for each 
 ``archive`` on its history; ``snapshots`` on copies of its state.
 
 ``late_records`` is what ``describe --late`` shows. ``backfill``, ``verify``, ``doctor``, ``status`` and ``dlq`` are
-packages, with the functions in their module ``command``. ``workers`` are the processes of ``run --workers``. The
-folder ``project`` (not a package) holds the files that ``init`` writes.
+packages, with the functions in their module ``command``. ``workers`` are the processes of ``run --workers``, and
+``reloading`` is ``run --reload``. The folder ``project`` (not a package) holds the files that ``init`` writes.
 
-Commands do not import each other, with three exceptions: ``diff`` compares shapes of topologies as ``describe`` writes
-them, ``run`` starts workers, and ``verify`` computes history as ``backfill`` does.
+Commands do not import each other, with four exceptions: ``diff`` compares shapes of topologies as ``describe`` writes
+them, ``run`` starts workers, ``run --reload`` shows what ``diff`` does, and ``verify`` computes history as ``backfill``
+does.
 """

@@ -4,6 +4,7 @@ stored."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,13 +75,11 @@ def diff(
         last, after = _last_run(config), _shape_of(application, setting)
     else:
         last, after = LastRun(_shape(old, setting)["topology"]), _shape(new, setting)
-    before = {"topology": last.topology}
+    if not json_:
+        raise typer.Exit(show_changes(last, after))
     found = compared(last, after["topology"])
-    outcome = _outcome(before["topology"], after["topology"], found)
-    if json_:
-        print(_json(outcome, after["application_id"], found))
-    else:
-        _show(before["topology"] == after["topology"], outcome, after["application_id"], found)
+    outcome = _outcome(last.topology, after["topology"], found)
+    print(_json(outcome, after["application_id"], found))
     raise typer.Exit(outcome)
 
 
@@ -90,6 +89,24 @@ class Outcome(IntEnum):
     TAKES_OVER = 0
     LOSES = 1
     STOP_FIRST = 2
+
+
+def show_changes(last: LastRun, after: Any, say: Callable[[str], None] = note) -> Outcome:
+    """Show what the new version ``after`` (an object of ``describe --format json``) does to the content of ``last``.
+    ``say`` gets what is not in the table."""
+    from pystreams.take_over.take_over_plan import compared
+
+    found = compared(last, after["topology"])
+    outcome = _outcome(last.topology, after["topology"], found)
+    if last.topology == after["topology"]:
+        say(f"The topologies are equal ({_NOT_COMPARED}): {_ONE_BY_ONE}")
+        return outcome
+    show_table(
+        ("what", "name", "what becomes of it", "why"),
+        [(change.kind, change.name, change.verdict.value, change.why) for change in found],
+    )
+    say(_advice(outcome, after["application_id"], found))
+    return outcome
 
 
 def _outcome(before: Any, after: Any, found: list[Change]) -> Outcome:
@@ -117,17 +134,6 @@ def _json(outcome: Outcome, application_id: str, found: list[Change]) -> str:
     ]
     verdict = {"application_id": application_id, "verdict": outcome.name.lower(), "exit_code": int(outcome)}
     return json.dumps({**verdict, "changes": told}, indent=1)
-
-
-def _show(equal: bool, outcome: Outcome, application_id: str, found: list[Change]) -> None:
-    if equal:
-        note(f"The topologies are equal ({_NOT_COMPARED}): {_ONE_BY_ONE}")
-        return
-    show_table(
-        ("what", "name", "what becomes of it", "why"),
-        [(change.kind, change.name, change.verdict.value, change.why) for change in found],
-    )
-    note(_advice(outcome, application_id, found))
 
 
 _NOT_COMPARED = "the code of functions is not compared"

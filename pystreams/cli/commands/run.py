@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +34,8 @@ from pystreams.errors import ConfigError
 from pystreams.meter import Meter
 
 if TYPE_CHECKING:
+    from pystreams.cli.commands.workers.channel import Job
+    from pystreams.cli.watching import WatchOptions
     from pystreams.runtime.streams import Streams
     from pystreams.runtime.threads.progress import Progress
 
@@ -120,6 +125,13 @@ def run(
             show_default=False,
         ),
     ] = None,
+    reload: Annotated[
+        bool,
+        typer.Option(
+            "--reload",
+            help="Start again whenever a Python file below the working directory changes. For development.",
+        ),
+    ] = False,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print all settings in force, and do not run.")
     ] = False,
@@ -151,6 +163,8 @@ def run(
     [bold]pystreams run apps.wordcount --http 127.0.0.1:8080[/]
 
     [bold]pystreams run apps.wordcount --until-caught-up --profile[/]
+
+    [bold]pystreams run apps.wordcount --create-topics --reload[/]
     """
     from pystreams.cli.profiling import ProfileOptions, profiled
     from pystreams.cli.watching import WatchOptions, shown
@@ -170,39 +184,69 @@ def run(
     watch = WatchOptions.parse(http, ready_lag)
     profile_options = ProfileOptions(profile, picture)
     profile_options.check_workers(workers)
-    if create_topics and not show_config:
-        _create_topics(application, setting, flags, partitions or 1)
+    if reload:
+        from pystreams.cli.commands.reloading import check_reload
+
+        check_reload(workers, until_caught_up=until_caught_up)
+    creates = partial(_create_topics, application, setting, flags, partitions or 1) if create_topics else None
     if workers is not None and not show_config:
         from pystreams.cli.commands.workers.channel import Job
-        from pystreams.cli.commands.workers.supervisor import run_workers
 
-        jobs = [
-            Job(
-                application,
-                number,
-                flags,
-                setting or [],
-                until_caught_up,
-                replace(logs, worker=number),
-                measured=http is not None,
-            )
-            for number in range(1, workers + 1)
-        ]
-        raise typer.Exit(run_workers(jobs, until_caught_up=until_caught_up, logs=logs, watch=watch))
-    from pystreams.cli.application.loading import load_application
-    from pystreams.cli.application.settings import settings_of, show_settings
-
-    app = load_application(application)
+        if creates is not None:
+            creates()
+        job = Job(application, 0, flags, setting or [], until_caught_up, logs, measured=http is not None)
+        raise typer.Exit(_run_workers(job, workers, watch))
     if show_config:
-        show_settings(app, setting, **flags)
+        from pystreams.cli.application.loading import load_application
+        from pystreams.cli.application.settings import show_settings
+
+        show_settings(load_application(application), setting, **flags)
         return
-    config = settings_of(app, setting, **flags)
-    from pystreams.runtime.streams import Streams
+
     from pystreams.serving.watched import WatchedClient
 
-    streams = Streams(app, config)
-    with shown(WatchedClient(streams, watch.ready_lag), watch), profiled(streams, profile_options):
-        run_streams(streams, until_caught_up=until_caught_up, logs=logs)
+    def run_here(stop: threading.Event | None = None, loaded: Callable[[str], None] | None = None) -> None:
+        if creates is not None:
+            creates()
+        streams = _load(application, setting, flags, loaded)
+        with shown(WatchedClient(streams, watch.ready_lag), watch), profiled(streams, profile_options):
+            run_streams(streams, until_caught_up=until_caught_up, logs=logs, stop=stop)
+
+    if reload:
+        from pystreams.cli.commands.reloading import run_reloading
+
+        run_reloading(application, setting or [], run_here)
+    else:
+        run_here()
+
+
+def _run_workers(job: Job, workers: int, watch: WatchOptions) -> int:
+    """The exit code of so many workers that all have this job, each with its number."""
+    import msgspec
+
+    from pystreams.cli.commands.workers.supervisor import run_workers
+
+    jobs = [
+        msgspec.structs.replace(job, number=number, logs=replace(job.logs, worker=number))
+        for number in range(1, workers + 1)
+    ]
+    return run_workers(jobs, until_caught_up=job.until_caught_up, logs=job.logs, watch=watch)
+
+
+def _load(
+    application: str, setting: list[str] | None, flags: dict[str, Any], loaded: Callable[[str], None] | None
+) -> Streams:
+    """The client of the application; ``loaded`` gets its description."""
+    from pystreams.cli.application.loading import load_application
+    from pystreams.cli.application.settings import settings_of
+    from pystreams.cli.commands.describe import describe_json
+    from pystreams.runtime.streams import Streams
+
+    app = load_application(application)
+    streams = Streams(app, settings_of(app, setting, **flags))
+    if loaded is not None:
+        loaded(describe_json(app, setting))
+    return streams
 
 
 def _create_topics(
@@ -236,8 +280,10 @@ def _create_topics(
         command_log.info("Not created, because their names are only known at run time: %s.", unknown)
 
 
-def run_streams(streams: Streams, *, until_caught_up: bool, logs: LogOptions) -> None:
-    """Run until a signal, until it has caught up, or until a failure, which is raised."""
+def run_streams(
+    streams: Streams, *, until_caught_up: bool, logs: LogOptions, stop: threading.Event | None = None
+) -> None:
+    """Run until a signal or ``stop``, until it has caught up, or until a failure, which is raised."""
     clock = SystemClock()
     meter = Meter(clock)
     failed = True
@@ -245,7 +291,9 @@ def run_streams(streams: Streams, *, until_caught_up: bool, logs: LogOptions) ->
         with display_for(logs, meter, clock) as display:
             try:
                 streams.run(
-                    until_caught_up=until_caught_up, on_progress=lambda now: _show(display, streams, now)
+                    until_caught_up=until_caught_up,
+                    on_progress=lambda now: _show(display, streams, now),
+                    stop=stop,
                 )
             except KeyboardInterrupt:
                 # A second Ctrl-C. After the last commit there is no work left that it could interrupt.
