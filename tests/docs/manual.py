@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = (DOCS / "dsl.md", *sorted((DOCS / "dsl").glob("*.md")))
+PAGES = (DOCS / "dsl.md", *sorted((DOCS / "dsl").glob("*.md")), DOCS / "concepts.md")
 
 #: What docs/dsl.md says that all examples begin with.
 PRELUDE = """\
