@@ -21,7 +21,7 @@ FUNCTION_LINES_MAX = 60
 SELF_EXPLAINING_LINES = 24
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
-SOURCES = sorted(p for top in ("pystreams", "apps", "tests") for p in (ROOT / top).rglob("*.py"))
+SOURCES = sorted(p for top in ("pystreams", "apps", "docs", "tests") for p in (ROOT / top).rglob("*.py"))
 TEXTS = sorted(
     p
     for top in ("pystreams", "apps", "tests", "docs", "docker")
