@@ -24,7 +24,10 @@ EXTRAS = {
 #: What is only loaded by those who have one of them.
 OF_EXTRAS = (
     "pystreams.backfill.",
+    "pystreams.dsl.operators.column_looks",
+    "pystreams.dsl.operators.combining",
     "pystreams.dsl.operators.final_columns",
+    "pystreams.dsl.operators.partial_",
     "pystreams.dsl.operators.state_columns",
     "pystreams.log.tables",
     "pystreams.serving.pages",
