@@ -21,7 +21,8 @@ _OTHERS: Final = (signal.SIGTERM, signal.SIGHUP)
 @contextmanager
 def stopping(text: str) -> Iterator[None]:
     """Within the block a signal raises ``KeyboardInterrupt``. Behind the block the command then ends with a message
-    (that of the exception, else ``text``) and the exit code of the signal. A second SIGTERM ends the process at once.
+    (that of the exception, else ``text``) and the exit code of the signal, even if an error has followed: the signal
+    may have ended processes that the clean-up needs. A second SIGTERM ends the process at once.
 
     A signal that is ignored (``nohup``) stays ignored. Outside of the main thread, which alone can handle signals,
     only ``KeyboardInterrupt`` itself is handled.
@@ -45,8 +46,18 @@ def stopping(text: str) -> Iterator[None]:
                 before[number] = signal.signal(number, handle)
     try:
         yield
-    except KeyboardInterrupt as stopped:
+    except BaseException as error:
+        stopped = _interrupt_behind(error)
+        if stopped is None:
+            raise
         note(str(stopped) or text)
         raise typer.Exit(SIGNALLED + received) from None
     finally:
         restore()
+
+
+def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The error itself, or the one during which it was raised, if that is an interrupt."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error
