@@ -97,12 +97,14 @@ def listening(bind: str, host: str, report: Report) -> Iterator[Reporter]:
             name="pystreams-backfill-progress",
             daemon=True,
         )
-        thread.start()
         try:
+            # A signal may end the driver within this call.
+            thread.start()
             yield Reporter((host, receiver.getsockname()[1]), token, int(receiver.family))
         finally:
             ended.set()
-            thread.join()
+            if thread.is_alive():
+                thread.join()
 
 
 def _resolved(host: str, port: int, family: int = socket.AF_UNSPEC) -> tuple[int, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from typing import Any
 
 import pytest
@@ -46,6 +47,25 @@ def test_without_an_address_to_listen_at_it_goes_on_and_says_so_once(
             task.finished()
     assert caplog.text.count("no live progress") == 1
     assert "192.0.2.1" in caplog.text
+
+
+def test_a_signal_in_the_moment_of_its_start_ends_it_without_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An error of its thread would fail this test."""
+    started: list[threading.Thread] = []
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            started.append(self)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading, "Thread", Interrupted)
+    with pytest.raises(KeyboardInterrupt), listening("127.0.0.1", "127.0.0.1", lambda *_: None):
+        pass
+    (thread,) = started
+    eventually(lambda: not thread.is_alive())
 
 
 def test_a_driver_that_no_worker_finds_is_given_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
