@@ -83,7 +83,7 @@ churn: .venv/.dev ## Processes join, leave, are killed and frozen on Kafka for t
 	@$(BIN)/python -m tests.kafka.churn $(ARGS)
 
 trouble: .venv/.dev ## Kafka is away for a minute, and each broker of a cluster of three is lost in turn (about twelve minutes)
-	@$(BIN)/python -m pytest tests/kafka/trouble/long_trouble.py tests/kafka/exactly_once/long_broker_kill.py tests/chaos/long_three_brokers.py $(ARGS)
+	@$(BIN)/python -m pytest --timeout 0 tests/kafka/trouble/long_trouble.py tests/kafka/exactly_once/long_broker_kill.py tests/chaos/long_three_brokers.py $(ARGS)
 
 # A seed and a count that stand in this file are other targets' own.
 conformance: .venv/.dev ## Compare 2,000 random scenarios with Java (SEED=1 repeats a run, COUNT; PYSTREAMS_ORACLE names the oracle)
@@ -99,7 +99,7 @@ prove-backfill: .venv/.dev ## What backfills promise: COUNT random topologies fr
 	@$(BIN)/python -m tests.backfill.random_topologies --seed $(SEED) --golden
 	@$(BIN)/python -m tests.backfill.spark.kinds
 	@$(BIN)/python -m tests.backfill.spark.kinds --log kafka
-	@$(BIN)/python -m pytest tests/backfill/spark/long_speculation.py tests/backfill/spark/long_file_systems.py $(ARGS)
+	@$(BIN)/python -m pytest --timeout 0 tests/backfill/spark/long_speculation.py tests/backfill/spark/long_file_systems.py $(ARGS)
 
 prove-catching-up: .venv/.dev ## 100 random histories that are there before the start, against a plain computation (SEED=1, COUNT; ARGS='--log kafka')
 	@$(BIN)/python -m tests.catching_up $(if $(filter-out file,$(origin SEED)),--seed $(SEED)) \
