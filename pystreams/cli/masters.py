@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pystreams.backfill.spark.masters import is_connect
 from pystreams.cli.spark import NO_SPARK, RESUME, quiet_session, require_packages
-from pystreams.cli.terminal.console import note
 from pystreams.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ _PROCESSES: Final = re.compile(r"processes(?:\[(?P<count>\d+|\*)\])?")
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """Where history is computed: ``none``, ``processes[N]``, or a master of Spark. ``why`` is the reason if ``auto``
-    chose it, as the end of a sentence."""
+    """Where history is computed: ``none``, ``processes[N]``, a master of Spark, or a server of Spark Connect. ``why``
+    is the reason if ``auto`` chose it, as the end of a sentence."""
 
     name: str
     why: str = ""
@@ -39,6 +39,11 @@ class Master:
     @property
     def is_spark(self) -> bool:
         return self.name != NO_SPARK and not self.is_processes
+
+    @property
+    def is_connect(self) -> bool:
+        """Whether Spark's driver is in a server of Spark Connect."""
+        return is_connect(self.name)
 
     @property
     def processes(self) -> int | None:
@@ -94,8 +99,6 @@ def open_executor(
         return
     from pystreams.backfill import SparkExecutor
 
-    require_packages(spark=True)
-    because = f", because {master.why}" if master.why else ""
-    note(f"Starting Spark on {master.name}{because}" + (f"; its log is {log}" if log else ""))
-    with quiet_session(master.name, app_name, conf, log, hint) as session:
+    require_packages(spark=True, connect=master.is_connect)
+    with quiet_session(master.name, app_name, conf, log, hint, master.why) as session:
         yield SparkExecutor(session, py_files=py_files)

@@ -8,5 +8,8 @@
   boundary, and the log behind it.
 - ``archive``: archives that Spark's workers write. ``datasource``: topics and stores as tables of Spark.
   ``appending``: tables of Iceberg and Delta that get records of a backfill.
-- ``session``: a Spark session for programs that have none. ``failures``: errors of Spark as errors for users.
+- ``access``: what a backfill needs of Spark beyond a session: ``classic``, with Spark's driver in this process, and
+  ``connect``, with a server of Spark Connect.
+- ``session``: a Spark session for programs that have none. ``masters``: the names of masters. ``failures``: errors of
+  Spark as errors for users.
 """

@@ -13,6 +13,7 @@ from pystreams.backfill.archive.pieces import ArchiveJob, write_piece
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.archive_log import ArchivedFile
 from pystreams.backfill.sources.ranges import InputRange
+from pystreams.backfill.spark.access import parallelism_of
 from pystreams.backfill.spark.arrow import mapped
 from pystreams.backfill.spark.failures import receiving_errors
 from pystreams.backfill.workers.errors import sending_errors
@@ -29,7 +30,7 @@ class SparkArchiver:
 
     @property
     def parallelism(self) -> int:
-        return self.session.sparkContext.defaultParallelism
+        return parallelism_of(self.session)
 
     def write(self, job: ArchiveJob, pieces: Sequence[InputRange]) -> Iterator[ArchivedFile]:
         if not pieces:

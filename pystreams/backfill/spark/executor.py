@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -30,7 +29,8 @@ from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.sources import DataFrameSource, LogAfter, Source, SparkTable, TopicSources
 from pystreams.backfill.spark import appending
-from pystreams.backfill.spark.arrow import in_session, mapped
+from pystreams.backfill.spark.access import access_to
+from pystreams.backfill.spark.arrow import mapped
 from pystreams.backfill.spark.failures import receiving_errors
 from pystreams.backfill.spark.frame_then_log import FrameThenLog
 from pystreams.backfill.spark.frames import FrameTopic
@@ -39,9 +39,8 @@ from pystreams.backfill.spark.staging import SparkStaging
 from pystreams.backfill.spark.worker import RESULT_DDL, PartitionCall, SliceCall, TableCall
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.backfill.staging.staging_folder import new_folder
-from pystreams.backfill.workers.progress import Reporter, listening
+from pystreams.backfill.workers.progress import Reporter
 from pystreams.backfill.workers.shipping import shipped
-from pystreams.errors import ConfigError
 
 #: Settings of the session that the executor works with; the user's own session keeps its own.
 _SETTINGS: Mapping[str, str] = {
@@ -63,19 +62,12 @@ class SparkExecutor:
     """
 
     def __init__(self, session: SparkSession, *, py_files: Sequence[str] = ()) -> None:
-        """Raises ``ConfigError`` for a session of Spark Connect."""
-        if not hasattr(session, "_jsparkSession"):
-            raise ConfigError(
-                "a backfill needs a session in the driver's own process",
-                why="a session of Spark Connect cannot access the file system of the staging folder",
-                hint="run the backfill with spark-submit, or let it create its own session",
-            )
+        """Raises ``ConfigError`` for a session of Spark Connect that is older than Spark 4.3."""
         self._users_session = session
-        self._session = session.newSession()
+        self._access = access_to(session, py_files)
+        self._session = self._access.session
         for name, value in _SETTINGS.items():
             self._session.conf.set(name, value)
-        for path in py_files:
-            session.sparkContext.addPyFile(path)
 
     def application(self, program: object, settings: Mapping[str, Any]) -> Application:
         here = application_here(program, settings)
@@ -96,14 +88,14 @@ class SparkExecutor:
         return frame if after is None else FrameThenLog(frame, after)
 
     def staging(self, location: str) -> SparkStaging:
-        return SparkStaging(self._session, location)
+        return SparkStaging(self._session, location, self._access.folder(location))
 
     def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
         one = job.work.slice
         staging = self._own(job.staging)
-        with self._named(job.title):
+        with self._access.named(job.title):
             with (
-                listening(*addresses_of(self._session.sparkContext), report) as reporter,
+                self._access.listening(report) as reporter,
                 receiving_errors(),
                 self._staged_frames(job, staging) as frames,
             ):
@@ -115,14 +107,14 @@ class SparkExecutor:
     ) -> list[bytes]:
         rows = self._own(staging).selected(selection)
         exchanged = _exchanged(rows, selection.partitions)
-        with receiving_errors(), self._named(selection.topic):
+        with receiving_errors(), self._access.named(selection.topic):
             results = mapped(exchanged, PartitionCall(function), RESULT_DDL).collect()
         return [bytes(result) for _, result in sorted((row.partition, row.result) for row in results)]
 
     def table(self, staging: Staged, selection: Selection, function: TableFunction) -> DataFrame:
         rows = _exchanged(self._own(staging).selected(selection), selection.partitions)
         table = mapped(rows, TableCall(function), from_arrow_schema(function.schema))
-        return in_session(table, self._users_session)
+        return self._access.in_users_session(table)
 
     def prepare_table(self, table: SparkTable, schema: Arrow) -> None:
         appending.prepare(self._users_session, table, from_arrow_schema(schema))
@@ -135,21 +127,11 @@ class SparkExecutor:
         table: SparkTable,
         batch: TableBatch,
     ) -> None:
-        with self._named(selection.topic):
+        with self._access.named(selection.topic):
             appending.append(self.table(staging, selection, function), table, batch)
 
     def _own(self, staged: Staged) -> SparkStaging:
         return self.staging(staged.location).with_slices(staged.folders)
-
-    @contextmanager
-    def _named(self, what: str) -> Iterator[None]:
-        """Jobs of Spark that begin meanwhile have this name in Spark's UI and logs."""
-        context = self._session.sparkContext
-        context.setJobDescription(f"pystreams: {what}")
-        try:
-            yield
-        finally:
-            context.setJobDescription(None)  # type: ignore[arg-type]
 
     @contextmanager
     def _staged_frames(self, job: SliceJob, staging: SparkStaging) -> Iterator[dict[str, DataFrame]]:
@@ -219,14 +201,3 @@ def _for_workers(source: Source) -> Source:
 def _exchanged(rows: DataFrame, partitions: int) -> DataFrame:
     """Packed rows of every partition in Spark's partition of the same number, in order."""
     return rows.repartitionById(partitions, "partition").sortWithinPartitions(*ORDER)
-
-
-def addresses_of(context: SparkContext) -> tuple[str, str]:
-    """The address on which the driver listens, and the one by which workers reach it. In containers they may differ."""
-    if (context.master or "").startswith("local"):
-        return "127.0.0.1", "127.0.0.1"
-    conf = context.getConf()
-    host = conf.get("spark.driver.host")
-    assert host is not None, "Spark sets it when it starts"
-    # Spark writes addresses of IPv6 in brackets.
-    return (conf.get("spark.driver.bindAddress") or host).strip("[]"), host.strip("[]")

@@ -21,6 +21,8 @@ from pystreams.errors import AppLoadError
 _MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
 #: The last line of a traceback of Python.
 _RAISED = re.compile(r"^(?!java\.|org\.|scala\.)[A-Za-z_][\w.]*(?:Error|Exception)\b.*", re.MULTILINE)
+#: What a server of Spark Connect, or the way to it, says.
+_GRPC = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
 #: How the JVM begins what it says.
 _JAVA_PREFIX = re.compile(
     r"^(?:Caused by: |: )?(?:(?:[\w$]+\.)+[A-Z][\w$]*(?:Exception|Error): )*(?:[a-z][\w$]*\.)+(?=[A-Z])"
@@ -58,9 +60,12 @@ def not_importable(module: str) -> AppLoadError:
 
 
 def reason_of(error: Exception) -> str:
-    """Why Spark has failed, of all that it says: the last line of a worker's traceback, or the last cause in the JVM.
-    Without the secrets of URLs."""
+    """Why Spark has failed, of all that it says: what a server answers, the last line of a worker's traceback, or the
+    last cause in the JVM. Without the secrets of URLs."""
     text = str(error).strip()
+    answered = _GRPC.search(text)
+    if answered is not None:
+        return shown(answered[1])
     raised = _RAISED.findall(text)
     if raised:
         return shown(raised[-1].strip())

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from pystreams.backfill.spark.arrow import no_word_about_pandas
+from pystreams.backfill.spark.masters import is_connect, with_retries
 
-#: How often Spark tries a task before it gives up, where the master does not say.
-TASK_FAILURES_MAX = 4
+#: So often a server of Spark Connect is asked again whether it is there: for some five seconds, not for ten minutes.
+_CONNECT_RETRIES: Final = 4
 
 
 @contextmanager
@@ -24,14 +25,13 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """A session that is stopped at the end. ``conf`` are Spark's settings, which go over those chosen here.
 
-    On this machine (``local[...]``) a task is tried again as on a cluster, and workers run this very Python.
+    On this machine (``local[...]``) a task is tried again as on a cluster, and workers run this very Python. In a
+    server of Spark Connect (``sc://...``) the session has the server's name, and ``conf`` only settings of sessions.
     """
-    settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", **(conf or {})}
-    builder = SparkSession.builder.master(with_retries(master)).appName(app_name)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    with _worker_python(master), no_word_about_pandas():
-        session = builder.getOrCreate()
+    with no_word_about_pandas():
+        session = (
+            _connected(master, conf or {}) if is_connect(master) else _started(master, app_name, conf or {})
+        )
     try:
         yield session
     finally:
@@ -46,11 +46,35 @@ def _stop(session: SparkSession) -> None:
         session.stop()
 
 
-def with_retries(master: str) -> str:
-    """``local[2]`` as ``local[2,4]``: without a number of failures, Spark's local master tries nothing twice."""
-    if master == "local":
-        return f"local[1,{TASK_FAILURES_MAX}]"
-    return re.sub(r"^local\[([^,\]]+)\]$", rf"local[\1,{TASK_FAILURES_MAX}]", master)
+def _started(master: str, app_name: str, conf: Mapping[str, str]) -> SparkSession:
+    settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", **conf}
+    builder = SparkSession.builder.master(with_retries(master)).appName(app_name)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with _worker_python(master):
+        return builder.getOrCreate()
+
+
+def _connected(url: str, conf: Mapping[str, str]) -> SparkSession:
+    """Raises ``PySparkException`` if there is no answer, or for settings that only the server itself can have."""
+    session: SparkSession = SparkSession.builder.remote(url).getOrCreate()
+    _require_answer(session)
+    for name, value in conf.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _require_answer(session: Any) -> None:
+    """Ask the server for something, but not for as long as when it was there before."""
+    # Its package needs those that only users of Spark Connect have.
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    usual = session.client.get_retry_policies()
+    session.client.set_retry_policies([DefaultPolicy(max_retries=_CONNECT_RETRIES)])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
+        _ = session.version
+    session.client.set_retry_policies(usual)
 
 
 @contextmanager

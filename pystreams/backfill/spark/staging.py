@@ -16,8 +16,9 @@ from pyspark.sql import functions as sql
 from pystreams.backfill.exchange.order import ORDER, in_order
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.backfill.spark.access import SparkFolder
 from pystreams.backfill.spark.arrow import mapped, table_of
-from pystreams.backfill.spark.hadoop_folder import HadoopFolder, reaching
+from pystreams.backfill.spark.hadoop_folder import reaching
 from pystreams.backfill.spark.packing import PACKED_DDL, Packed, unpacked
 from pystreams.backfill.spark.worker import plain_rows
 from pystreams.backfill.staging.port import Selection
@@ -47,10 +48,9 @@ _FETCHED_ROWS: Final = 16
 
 
 class SparkStaging(StagingFolder):
-    """Implements ``port.Staging`` for any file system that Spark has."""
+    """Implements ``port.Staging`` for any file system that Spark has. ``folder`` is that of the location."""
 
-    def __init__(self, session: SparkSession, location: str) -> None:
-        folder = HadoopFolder(session, location)
+    def __init__(self, session: SparkSession, location: str, folder: SparkFolder) -> None:
         super().__init__(location, folder)
         self._session = session
         self._path = folder.location

@@ -73,14 +73,15 @@ def archive(
     logs = LogOptions(verbose)
     log_to_stderr(logs)
     conf = parse_pairs(spark_conf or [], CONF_EXAMPLE)
-    _check(Master(master), conf)
-    require_packages(spark=master != NO_SPARK)
+    place = Master(master)
+    _check(place, conf)
+    require_packages(spark=place.is_spark, connect=place.is_connect)
     from pystreams.backfill.archive.archive import archive as run
 
     source, clock = _source(embedded_log, bootstrap_servers), SystemClock()
     log = None if verbose else SPARK_LOG
     stopped = "Stopped. The archive holds all committed records: run the command again to continue."
-    with stopping(stopped), _archiver(master, conf, log) as archiver:
+    with stopping(stopped), _archiver(place, conf, log) as archiver:
         meter = Meter(clock)
         with display_for(logs, meter, clock) as display:
             display.update("archiving", 0, None)
@@ -117,18 +118,17 @@ def _source(embedded_log: Path | None, bootstrap_servers: str | None) -> Source:
 
 
 @contextmanager
-def _archiver(master: str, conf: Mapping[str, str], log: Path | None) -> Iterator[Archiver]:
+def _archiver(master: Master, conf: Mapping[str, str], log: Path | None) -> Iterator[Archiver]:
     from pystreams.backfill.archive.archive import InlineArchiver
 
-    if master == NO_SPARK:
+    if not master.is_spark:
         yield InlineArchiver()
         return
     from pystreams.backfill import SparkArchiver
     from pystreams.cli.spark import quiet_session
 
-    note(f"Starting Spark on {master}" + (f"; its log is {log}" if log else ""))
     hint = "correct that, and run the command again: committed records stay in the archive"
-    with quiet_session(master, "pystreams archive", conf, log, hint) as session:
+    with quiet_session(master.name, "pystreams archive", conf, log, hint) as session:
         yield SparkArchiver(session)
 
 

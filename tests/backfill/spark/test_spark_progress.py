@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pystreams.backfill.compute.driver import Planned, Progress, run
-from pystreams.backfill.spark.executor import SparkExecutor, addresses_of
+from pystreams.backfill.spark.classic import addresses_of
+from pystreams.backfill.spark.executor import SparkExecutor
 from tests.backfill.kit import Backfill, memory
 from tests.backfill.programs import history, word_count
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pystreams.backfill.spark.executor import SparkExecutor
-from pystreams.backfill.spark.session import with_retries
+from pystreams.backfill.spark.masters import with_retries
 from pystreams.errors import ConfigError
 
 
@@ -40,9 +40,9 @@ def test_the_users_session_keeps_its_settings(spark: Any) -> None:
     assert spark.conf.get("spark.sql.adaptive.enabled") == before == "true"
 
 
-def test_a_session_of_spark_connect_is_refused() -> None:
+def test_a_session_of_an_older_spark_connect_is_refused() -> None:
     class Connect:
-        """Has no JVM beside it."""
+        """Has no JVM beside it, and makes no other sessions."""
 
-    with pytest.raises(ConfigError, match="in the driver's own process"):
+    with pytest.raises(ConfigError, match=r"needs Spark 4\.3"):
         SparkExecutor(Connect())  # type: ignore[arg-type]

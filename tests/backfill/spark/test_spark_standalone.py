@@ -76,9 +76,9 @@ def test_a_backfill_whose_worker_is_killed_equals_an_inline_one(
         *_options(**{"spark.executorEnv.SHOP_MARKS": str(tmp_path)}),
     )
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    told = tmp_path / "told"
+    said = tmp_path / "said"
     with (
-        told.open("w", encoding="utf-8") as stderr,
+        said.open("w", encoding="utf-8") as stderr,
         subprocess.Popen(
             command, cwd=shop.folder, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True
         ) as process,
@@ -86,7 +86,7 @@ def test_a_backfill_whose_worker_is_killed_equals_an_inline_one(
         try:
 
             def at_work() -> list[int]:
-                assert process.poll() is None, told.read_text(encoding="utf-8")[-5000:]
+                assert process.poll() is None, said.read_text(encoding="utf-8")[-5000:]
                 return [int(mark.name.removeprefix("at-work-")) for mark in tmp_path.glob("at-work-*")]
 
             (killed, *_) = eventually(at_work, "a task of the second slice is at work", _TIMEOUT_S)
@@ -96,7 +96,7 @@ def test_a_backfill_whose_worker_is_killed_equals_an_inline_one(
             out, _ = process.communicate(timeout=_TIMEOUT_S)
         finally:
             process.kill()
-    assert process.returncode == 0, told.read_text(encoding="utf-8")[-5000:]
+    assert process.returncode == 0, said.read_text(encoding="utf-8")[-5000:]
     assert computed(json.loads(out)) == computed(inline)
     assert emitted(tmp_path / "files") == emitted(shop.folder / "inline-files")
     at_work_then = {int(mark.name.removeprefix("at-work-")) for mark in tmp_path.glob("at-work-*")}

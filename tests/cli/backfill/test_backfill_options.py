@@ -151,16 +151,25 @@ def test_a_wrong_option_is_explained(folder, pystreams, wordcount, arguments, co
     assert "Traceback" not in refused.err
 
 
-@pytest.mark.parametrize("missing", ["pyarrow", "pyspark"])
-def test_packages_that_are_missing_are_named(pystreams, wordcount, monkeypatch, missing):
+@pytest.mark.parametrize(
+    "missing,master,package,extras",
+    [
+        ("pyarrow", "local[1]", "pyarrow", "backfill"),
+        ("pyspark", "local[1]", "pyspark", "backfill"),
+        ("grpc", "sc://host", "grpcio", "backfill,spark-connect"),
+    ],
+)
+def test_packages_that_are_missing_are_named(
+    pystreams, wordcount, monkeypatch, missing, master, package, extras
+):
     from pystreams.cli import spark
 
     found = spark.find_spec
     monkeypatch.setattr(spark, "find_spec", lambda name: None if name == missing else found(name))
-    refused = pystreams("backfill", wordcount, "--master", "local[1]")
+    refused = pystreams("backfill", wordcount, "--master", master)
     assert refused.code == 2
-    assert f"This command needs {missing}" in refused.err
-    assert "pip install 'pystreams-engine[backfill]'" in refused.err
+    assert f"This command needs {package}\n" in refused.err
+    assert f"pip install 'pystreams-engine[{extras}]'" in refused.err
 
 
 def test_without_java_the_way_without_spark_is_told(pystreams, wordcount, monkeypatch):

@@ -71,8 +71,9 @@ def run_backfill(options: BackfillOptions, *, dry_run: bool) -> None:
     boundary = None if options.boundary is None else parse_boundary(options.boundary)
     hand_over = parse_hand_over(options.hand_over)
     options.check_together(dry_run=dry_run)
-    needs_spark = options.from_snapshot is None and options.master != AUTO and Master(options.master).is_spark
-    require_packages(spark=needs_spark)
+    master = Master(options.master)
+    needs_spark = options.from_snapshot is None and options.master != AUTO and master.is_spark
+    require_packages(spark=needs_spark, connect=needs_spark and master.is_connect)
     emit = parse_emits(options.emits)
     emit.check(options.master)
     program = load_program(options.application, options.flags, options.settings)

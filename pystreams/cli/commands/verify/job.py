@@ -65,7 +65,7 @@ def run_verify(options: VerifyOptions) -> None:
     conf = parse_pairs(options.spark_conf, CONF_EXAMPLE)
     master = Master(options.master)
     master.check({"--conf": conf, "--py-files": options.py_files})
-    require_packages(spark=master.is_spark)
+    require_packages(spark=master.is_spark, connect=master.is_connect)
     program = load_program(options.application, options.flags, options.settings)
     config = program.config
     places = Places(
