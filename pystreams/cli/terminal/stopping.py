@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from pystreams.cli.terminal.exits import SIGNALLED
 #: Signals of schedulers, of service managers and of a terminal that is closed. Python itself handles Ctrl-C.
 _OTHERS: Final = (signal.SIGTERM, signal.SIGHUP)
 
+_AGAIN_S: Final = 0.05
+
 
 @contextmanager
 def stopping(text: str) -> Iterator[None]:
@@ -24,6 +27,7 @@ def stopping(text: str) -> Iterator[None]:
     (that of the exception, else ``text``) and the exit code of the signal, even if an error has followed: the signal
     may have ended processes that the clean-up needs. A second SIGTERM ends the process at once.
 
+    An interrupt that Python drops, because it is raised in a callback of an import or in a finalizer, is raised again.
     A signal that is ignored (``nohup``) stays ignored. Outside of the main thread, which alone can handle signals,
     only ``KeyboardInterrupt`` itself is handled.
     """
@@ -40,7 +44,19 @@ def stopping(text: str) -> Iterator[None]:
         while before:
             signal.signal(*before.popitem())
 
+    def handle_dropped(dropped: sys.UnraisableHookArgs) -> None:
+        if not isinstance(dropped.exc_value, KeyboardInterrupt):
+            usual(dropped)
+            return
+        if received != signal.SIGINT:
+            before[received] = signal.signal(received, handle)
+        # Later: Python would drop it here, too.
+        again.append(threading.Timer(_AGAIN_S, signal.pthread_kill, (threading.get_ident(), received)))
+        again[-1].start()
+
+    usual, again = sys.unraisablehook, list[threading.Timer]()
     if threading.current_thread() is threading.main_thread():
+        sys.unraisablehook = handle_dropped
         for number in _OTHERS:
             if signal.getsignal(number) is signal.SIG_DFL:
                 before[number] = signal.signal(number, handle)
@@ -53,7 +69,10 @@ def stopping(text: str) -> Iterator[None]:
         note(str(stopped) or text)
         raise typer.Exit(SIGNALLED + received) from None
     finally:
+        for timer in again:
+            timer.cancel()
         restore()
+        sys.unraisablehook = usual
 
 
 def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:

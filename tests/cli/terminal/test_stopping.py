@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import weakref
+from collections.abc import Callable
 
 import pytest
 import typer
@@ -27,6 +30,16 @@ def with_broken_clean_up(number: signal.Signals) -> None:
         raise ConnectionRefusedError
 
 
+def dropping(call: Callable[[], None]) -> None:
+    """Have Python drop what a call raises, and work on."""
+    referenced = {0, 1}
+    reference = weakref.ref(referenced, lambda _: call())
+    del referenced
+    assert reference() is None
+    assert not threading.Event().wait(30)
+    raise AssertionError("nothing ends the work")
+
+
 @pytest.mark.parametrize("number,code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_each_signal_has_its_exit_code(number, code, capsys):
     with pytest.raises(typer.Exit) as ended, stopping("Stopped. Run it again."):
@@ -46,6 +59,15 @@ def test_an_error_of_the_clean_up_does_not_hide_the_signal(number, code, capsys)
     """A signal to the whole process group has ended Spark's JVM, which the clean-up talks to."""
     with pytest.raises(typer.Exit) as ended, stopping("Stopped."):
         with_broken_clean_up(number)
+    assert ended.value.exit_code == code
+    assert capsys.readouterr().err == "Stopped.\n"
+
+
+@pytest.mark.parametrize("number,code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_that_python_drops_is_raised_again(number, code, capsys):
+    """It drops what is raised in a weak reference's callback; its imports have such callbacks."""
+    with pytest.raises(typer.Exit) as ended, stopping("Stopped."):
+        dropping(lambda: interrupted(number))
     assert ended.value.exit_code == code
     assert capsys.readouterr().err == "Stopped.\n"
 
