@@ -86,7 +86,7 @@ def test_of_two_topologies_that_start_at_once_one_runs_and_the_other_is_refused_
 ):
     create(cluster)
     processes += [run_program(cluster, "counts", COUNTING), run_program(cluster, "sums", SUMMING)]
-    eventually(lambda: any(p.poll() is not None for p in processes), "one ends", timeout_s=60)
+    eventually(lambda: any(p.poll() is not None for p in processes), "one ends")
     (refused,) = [p for p in processes if p.poll() is not None]
     (good,) = [p for p in processes if p is not refused]
     said, _ = refused.communicate(timeout=10)
@@ -94,9 +94,9 @@ def test_of_two_topologies_that_start_at_once_one_runs_and_the_other_is_refused_
     assert "the group refuses this member" in said
     assert "fingerprint" in said or "topology" in said
     assert "Traceback" not in said
-    eventually(lambda: cluster.all_committed("shared", "in"), "the other one works", timeout_s=60)
+    eventually(lambda: cluster.all_committed("shared", "in"), "the other one works")
     write(cluster)
-    eventually(lambda: cluster.all_committed("shared", "in"), "and goes on", timeout_s=60)
+    eventually(lambda: cluster.all_committed("shared", "in"), "and goes on")
     assert good.poll() is None
     assert set(cluster.table("out").values()) == {20}
 

@@ -81,9 +81,9 @@ class Shifts:
     def _wait(self, before: int, until_done: bool) -> None:
         if until_done:
             everything = partial(self._cluster.all_committed, "wordcount", "lines", REPARTITION)
-            eventually(everything, "everything is done", timeout_s=120)
+            eventually(everything, "everything is done")
         else:
-            eventually(lambda: done(self._cluster, REPARTITION) > before, "a commit", timeout_s=60)
+            eventually(lambda: done(self._cluster, REPARTITION) > before, "a commit")
 
     def _note(self) -> None:
         self.at_hand_overs.append(done(self._cluster, REPARTITION))

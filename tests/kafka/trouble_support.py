@@ -13,7 +13,7 @@ from pystreams import App, Streams
 from pystreams.errors import BrokerError
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster
-from tests.live.support import eventually
+from tests.live.support import TIMEOUT_S, eventually
 
 #: Everything is allowed until a test forbids something.
 AUTHORIZER = {
@@ -55,7 +55,7 @@ class Counting:
         self.cluster.write("in", records)
         self.truth.update(key for key, _, _ in records)
 
-    def check(self, streams: Streams, timeout_s: float = 60.0) -> None:
+    def check(self, streams: Streams, timeout_s: float = TIMEOUT_S) -> None:
         """The application catches up by itself, and nothing is lost."""
         eventually(lambda: streams.finished or is_caught_up(streams), "caught up", timeout_s)
         if streams.failure is not None:
@@ -72,7 +72,7 @@ def is_caught_up(streams: Streams) -> bool:
         return False  # not answering yet
 
 
-def failure_of(streams: Streams, timeout_s: float = 60.0) -> BaseException:
+def failure_of(streams: Streams, timeout_s: float = TIMEOUT_S) -> BaseException:
     """What an application ends with."""
     eventually(lambda: streams.finished, "the application ends", timeout_s)
     assert streams.failure is not None

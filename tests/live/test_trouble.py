@@ -270,7 +270,7 @@ def test_trouble_that_takes_some_rounds_to_come_back_ends_the_client_too(
         commit_interval_ms=600_000,
     )
     streams = start(app, Always())
-    eventually(lambda: streams.finished, "the end", timeout_s=20)
+    eventually(lambda: streams.finished, "the end")
     assert streams.failure is AWAY
 
 

@@ -82,7 +82,7 @@ class WorkersRun:
         found = self.process.wait(60)
         self._reader.join()
         assert found == exit_code, self.text
-        eventually(lambda: not self.left(), f"left over: {self.left()}", timeout_s=10)
+        eventually(lambda: not self.left(), f"left over: {self.left()}")
 
     def left(self) -> list[int]:
         """The workers' processes that still live."""

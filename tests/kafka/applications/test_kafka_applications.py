@@ -197,13 +197,13 @@ def test_kill_9_loses_nothing(cluster: Cluster, processes: list[subprocess.Popen
     for _ in range(5):
         before = cluster.committed("wordcount")
         lines.write(15_000)
-        eventually(lambda before=before: cluster.committed("wordcount") != before, "a commit", timeout_s=60)
+        eventually(lambda before=before: cluster.committed("wordcount") != before, "a commit")
         time.sleep(lines.choose.uniform(0, 0.3))  # a random moment is what this test is about
         victim = lines.choose.randrange(2)
         processes[victim].kill()
         processes[victim].wait()
         processes[victim] = start_process(cluster, f"worker{victim}")
-    eventually(lambda: cluster.all_committed("wordcount", *READ), "all is committed", timeout_s=90)
+    eventually(lambda: cluster.all_committed("wordcount", *READ), "all is committed")
     found = cluster.table("word-counts")
     assert found.keys() == lines.counts.keys()
     again = {word: found[word] - count for word, count in lines.counts.items()}

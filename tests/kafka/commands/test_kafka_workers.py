@@ -94,7 +94,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_what_is_counted_twice_is_boun
     after = run.all_there(WORKERS)
     assert {number for number in after if after[number] != before[number]} == {victim}
     lines.write(1_000)
-    eventually(lambda: cluster.all_committed("wordcount", *READ), "all is committed", timeout_s=60)
+    eventually(lambda: cluster.all_committed("wordcount", *READ), "all is committed")
     run.send(signal.SIGINT)
     run.ends_with(0)
     assert f"{WORKERS} workers, 1 restart." in run.text

@@ -59,7 +59,7 @@ def test_no_kafka_outlives_whoever_started_it(server, run, tmp_path):
     process, pid = kafka(server, run, tmp_path)
     process.kill()
     process.wait()
-    eventually(lambda: not alive(pid), "Kafka is gone", timeout_s=60)
+    eventually(lambda: not alive(pid), "Kafka is gone")
 
 
 def test_a_kafka_that_dies_ends_make_kafka_with_the_reason(server, run, tmp_path):

@@ -67,15 +67,16 @@ def test_a_process_that_was_frozen_goes_on_when_others_have_its_tasks(words: Wor
     words.check()
 
 
+def client_ids(words: WordCounts) -> set[str]:
+    """Those of the group's members: the transactional ids of stream threads."""
+    groups = words.cluster.broker._client.describe_consumer_groups([APPLICATION])
+    return {member.client_id for member in groups[APPLICATION].result().members}
+
+
 def test_a_thread_whose_transactional_id_another_producer_took_goes_on(words: WordCounts):
     process = words.start("one")
     started(words)
-    (transactional_id,) = {
-        member.client_id
-        for member in words.cluster.broker._client.describe_consumer_groups([APPLICATION])[APPLICATION]
-        .result()
-        .members
-    }
+    (transactional_id,) = eventually(lambda: client_ids(words), "the group has members")
     for _ in range(3):
         words.write_for(0.3)
         thief = Producer(

@@ -109,7 +109,7 @@ class Writer:
             raise_for(code, str(partition))
             return True
 
-        eventually(accepted, "the leader takes it", timeout_s=20)
+        eventually(accepted, "the leader takes it")
 
 
 @pytest.fixture

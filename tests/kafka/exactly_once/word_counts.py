@@ -99,10 +99,10 @@ class WordCounts:
     def printed(self) -> str:
         return "\n".join(path.read_text(errors="replace") for path in dict.fromkeys(self._logs))
 
-    def done(self, timeout_s: float = 90) -> None:
+    def done(self) -> None:
         """Wait until everything is processed and committed."""
         try:
-            eventually(self._all_is_committed, "all is committed", timeout_s=timeout_s)
+            eventually(self._all_is_committed, "all is committed")
         except AssertionError:
             print(self.printed())
             raise

@@ -100,7 +100,7 @@ def test_an_application_starts_while_its_broker_does(
     back.start()
     try:
         # Its whole start falls into the broker's: told to be patient for as long as that may take.
-        broker = eventually(lambda: _connected(fragile_server), "connected", timeout_s=60)
+        broker = eventually(lambda: _connected(fragile_server), "connected")
     finally:
         back.join()
     fragile.broker, before = broker, fragile.broker
