@@ -41,6 +41,8 @@ _SETTINGS: Final[dict[type[errors.KafkaError], str]] = {
     "and group.max.session.timeout.ms",
     errors.InvalidGroupIdError: "choose another application_id",
 }
+#: Two have taken over a transactional id at the same moment; the coordinator has refused one of them.
+_TAKEN_OVER: Final = (errors.ProducerFencedError, errors.InvalidProducerEpochError)
 
 
 def migrated(why: str, where: str) -> TaskMigratedError:
@@ -65,6 +67,6 @@ def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:
             why=f"the brokers do not know a topic with this name any more ({why})",
             hint="was it deleted? Create it again, then restart the application",
         )
-    if getattr(error, "retriable", False):
+    if getattr(error, "retriable", False) or isinstance(error, _TAKEN_OVER):
         return BrokerUnavailableError(what, where=where, why=why, hint="pystreams tries again")
     return BrokerError(what, where=where, why=why, hint=_HINTS.get(type(error), ""))

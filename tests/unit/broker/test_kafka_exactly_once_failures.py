@@ -76,6 +76,13 @@ def test_a_coordinator_that_does_not_answer_is_asked_again_with_another_client(p
     assert producer._client is not client
 
 
+@pytest.mark.parametrize("error", [errors.ProducerFencedError, errors.InvalidProducerEpochError])
+def test_who_takes_an_id_over_at_the_same_moment_as_another_tries_again(producer, coordinators, error):
+    coordinators.error = error("shop-1")
+    with pytest.raises(BrokerUnavailableError, match="cannot be taken over"):
+        producer.settle()
+
+
 @pytest.mark.parametrize(
     "code", [KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED, KafkaError._FENCED]
 )
