@@ -381,13 +381,18 @@ class KafkaAdmin:
             return self._groups[group]
 
     def _partition_counts(self, timeout_s: float = _TIMEOUT_S) -> dict[str, int]:
-        try:
-            metadata = self._client.list_topics(timeout=timeout_s)
-        except KafkaException as exception:
-            raise self._failure(exception, "Topics cannot be listed", "") from None
+        deadline = Deadline(SystemClock(), 1000 * timeout_s)
+        while True:
+            try:
+                topics = self._client.list_topics(timeout=_seconds_left(deadline)).topics
+                break
+            except KafkaException as exception:
+                # A connection that is lost ends the request at once; the next one waits for a connection.
+                if error_of(exception).code() != KafkaError._TRANSPORT or deadline.expired():
+                    raise self._failure(exception, "Topics cannot be listed", "") from None
         return {
             name: len(topic.partitions)
-            for name, topic in metadata.topics.items()
+            for name, topic in topics.items()
             if topic.error is None and topic.partitions
         }
 

@@ -24,8 +24,9 @@ from pystreams.config.client_table import CLIENT_SETTINGS
 from pystreams.config.security import Security
 from pystreams.config.values import INT_MAX
 
-#: The time for the first connection, after which an error is raised.
-CONNECT_TIMEOUT_S: Final = 10.0
+#: The time for the first connection, after which an error is raised. It is shorter than the time that services have to
+#: end, because nobody can end a client meanwhile.
+CONNECT_TIMEOUT_S: Final = 20.0
 
 #: Settings that only librdkafka has, for every client.
 _COMMON: Final[Mapping[str, Any]] = {
