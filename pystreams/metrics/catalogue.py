@@ -137,6 +137,7 @@ MEANINGS: Final[Mapping[tuple[str, str], str]] = {
     (OWN, "rebalance-pause-max"): "longest time from an assignment until all tasks of the thread run",
     (OWN, "buffered-records"): "records that were read and wait to be processed",
     (OWN, "stream-time-ms"): "stream time of the task, in ms since the epoch",
+    (OWN, "dead-letters-total"): "records that were written to the dead-letter topic",
     (
         OWN,
         "late-records-total",

@@ -16,6 +16,8 @@ PROCESS_LATENCY: Final = "process-latency"
 
 # Per task.
 DROPPED_RECORDS: Final = "dropped-records-total"
+# Not in Kafka Streams: the records that were written to the dead-letter topic.
+DEAD_LETTERS: Final = "dead-letters-total"
 # Also per thread.
 PROCESSED: Final = "process-total"
 PUNCTUATED: Final = "punctuate-total"

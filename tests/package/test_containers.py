@@ -4,6 +4,7 @@ are there, on a Python that pystreams runs on; a broker that others can reach st
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from packaging.specifiers import SpecifierSet
 
 from pystreams.cli.commands.init import project_files
 from pystreams.cli.main import app as commands
+from tests.kafka.server import free_port
+from tests.live.support import eventually
 from tests.package.build_kit import ROOT
 
 PYTHONS = SpecifierSet(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"])
@@ -34,6 +37,11 @@ class Containers:
     @property
     def services(self) -> dict[str, dict[str, Any]]:
         return self.compose["services"]
+
+    @property
+    def own_services(self) -> dict[str, dict[str, Any]]:
+        """Those that run the project's own image."""
+        return {name: service for name, service in self.services.items() if "build" in service}
 
     def instructions(self, name: str) -> list[str]:
         """The arguments of a Dockerfile's instructions of that name."""
@@ -114,11 +122,13 @@ def test_services_wait_for_what_there_is(containers):
     for name, service in containers.services.items():
         for other, when in service.get("depends_on", {}).items():
             needed = containers.services[other]
-            if when["condition"] == "service_healthy":
-                assert "healthcheck" in needed, f"{name} waits for {other}"
-            else:
-                assert when["condition"] == "service_completed_successfully"
-                assert "restart" not in needed, f"{name} waits for the end of {other}"
+            match when["condition"]:
+                case "service_healthy":
+                    assert "healthcheck" in needed, f"{name} waits for {other}"
+                case "service_completed_successfully":
+                    assert "restart" not in needed, f"{name} waits for the end of {other}"
+                case condition:
+                    assert condition == "service_started"
     assert containers.services["app"]["depends_on"]
 
 
@@ -135,9 +145,7 @@ def test_the_broker_is_reached_where_it_listens(containers):
     voter = broker["KAFKA_CONTROLLER_QUORUM_VOTERS"]
     assert voter == f"{broker['KAFKA_NODE_ID']}@broker{listening['CONTROLLER']}"
     servers = {
-        service["environment"]["PYSTREAMS_BOOTSTRAP_SERVERS"]
-        for name, service in containers.services.items()
-        if name != "broker"
+        service["environment"]["PYSTREAMS_BOOTSTRAP_SERVERS"] for service in containers.own_services.values()
     }
     assert servers == {advertised["INSIDE"]}
     assert advertised["OUTSIDE"].replace("localhost", "9092") in containers.services["broker"]["ports"]
@@ -162,7 +170,8 @@ def test_folders_that_are_mounted_exist(containers):
 
 
 def test_services_run_commands_that_there_are(containers):
-    for name in set(containers.services) - {"broker"}:
+    assert containers.own_services
+    for name in containers.own_services:
         program, *arguments = containers.command(name)
         if program == "pystreams":
             known = {
@@ -181,3 +190,33 @@ def test_the_topics_of_our_own_compose_file_can_be_created_twice(tmp_path):
         subprocess.run(
             [sys.executable, "-m", *command], cwd=tmp_path, check=True, env={"PYTHONPATH": str(ROOT)}
         )
+
+
+def test_our_own_application_answers_where_its_health_is_asked_for_and_prometheus_scrapes(tmp_path):
+    """The command and the check of the compose file, on the embedded log and another port."""
+    containers = own()
+    port = str(free_port())
+    program, *command = [part.replace("8080", port) for part in containers.command("app")]
+    mode, check, *check_arguments = containers.services["app"]["healthcheck"]["test"]
+    assert (program, mode, check) == ("pystreams", "CMD", "python")
+    check_arguments = [part.replace("8080", port) for part in check_arguments]
+    scraped = read_yaml((ROOT / "docker" / "prometheus" / "prometheus.yaml").read_text())["scrape_configs"]
+    assert [job["static_configs"] for job in scraped] == [[{"targets": ["app:8080"]}]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for topic in ("lines", "word-counts"):
+        create = [sys.executable, "-m", "pystreams", "topics", "create", topic]
+        subprocess.run(create, cwd=tmp_path, env=environment, check=True)
+    with subprocess.Popen(
+        [sys.executable, "-m", program, *command], cwd=tmp_path, env=environment
+    ) as running:
+        try:
+
+            def healthy() -> bool:
+                assert running.poll() is None
+                asked = [sys.executable, *check_arguments]
+                return subprocess.run(asked, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+            eventually(healthy, "the health check succeeds")
+        finally:
+            running.terminate()
+    assert running.returncode == 0

@@ -55,11 +55,6 @@ def migrated(why: str, where: str) -> TaskMigratedError:
     )
 
 
-def is_transient(error: errors.KafkaError) -> bool:
-    """Whether the same request may succeed later. A broker that is not known may have gone, or have just come."""
-    return bool(getattr(error, "retriable", False)) or isinstance(error, errors.UnknownBrokerIdError)
-
-
 def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:
     """The error of pystreams for an error of kafka-python that reached the caller."""
     why = f"{type(error).__name__}: {error}"
@@ -72,6 +67,6 @@ def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:
             why=f"the brokers do not know a topic with this name any more ({why})",
             hint="was it deleted? Create it again, then restart the application",
         )
-    if is_transient(error) or isinstance(error, _TAKEN_OVER):
+    if getattr(error, "retriable", False) or isinstance(error, _TAKEN_OVER):
         return BrokerUnavailableError(what, where=where, why=why, hint="pystreams tries again")
     return BrokerError(what, where=where, why=why, hint=_HINTS.get(type(error), ""))

@@ -72,14 +72,6 @@ class LastTransaction(NamedTuple):
     state: str
 
 
-class ListedTransaction(NamedTuple):
-    """The same in a list of all, in which brokers name no epochs."""
-
-    transactional_id: str
-    producer_id: int
-    state: str
-
-
 class TransactionConnection:
     """Requests to the coordinators of transactions and groups. Threads may share it. Its methods raise kafka-python's
     errors unchanged; after one of ``UNANSWERED`` the outcome is not known."""
@@ -183,18 +175,15 @@ class TransactionConnection:
         )
         self._ask_transactions(producer.transactional_id, request)
 
-    def transactions(self, pattern: re.Pattern[str]) -> list[ListedTransaction]:
-        """The last transactions of the transactional ids that match, on all brokers."""
-        found: list[ListedTransaction] = []
+    def open_transactions(self, pattern: re.Pattern[str]) -> set[str]:
+        """The transactional ids that match and have an open transaction, on all brokers."""
+        found: set[str] = set()
         for broker in self._connection.client.cluster.brokers():
-            request = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
+            request = ListTransactionsRequest(state_filters=[ONGOING], producer_id_filters=[])
             answer = self._connection.ask_broker(request, broker.node_id, REQUEST_TIMEOUT_MS)
             raise_for(answer.error_code)
-            found += [
-                ListedTransaction(one.transactional_id, one.producer_id, one.transaction_state)
-                for one in answer.transaction_states
-                if pattern.fullmatch(one.transactional_id)
-            ]
+            ids = (state.transactional_id for state in answer.transaction_states)
+            found.update(transactional_id for transactional_id in ids if pattern.fullmatch(transactional_id))
         return found
 
     def members_ids(self, group: str) -> set[str]:

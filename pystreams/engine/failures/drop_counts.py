@@ -33,10 +33,12 @@ class _Gauges(NamedTuple):
 
 class DropCounts:
     """``dropped`` is the metric of Kafka Streams, which counts a record for each of its windows that has closed, and
-    each write that a store refuses. The numbers of late records are of pystreams alone, and by step."""
+    each write that a store refuses. ``dead_letters`` counts the records that were written to the dead-letter topic. The
+    numbers of late records are by step. Both are of pystreams alone."""
 
     def __init__(self, metrics: Metrics, memory: OperatorMemory, **tags: object) -> None:
         self.dropped = metrics.counter(names.DROPPED_RECORDS, **tags)
+        self.dead_letters = metrics.counter(names.DEAD_LETTERS, **tags)
         self._metrics = metrics
         self._memory = memory
         self._tags = tags

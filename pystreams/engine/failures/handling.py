@@ -331,6 +331,7 @@ class Failures:
             error.extend(where=f"a dead letter of {context.where}")
             self._verdict = error
             raise
+        self._drops.dead_letters.add()
 
     def _context(self, step: str, error: Exception, key: Any, value: Any) -> ErrorContext:
         topic, partition, offset, timestamp, headers = self._cell.record

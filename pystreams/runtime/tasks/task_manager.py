@@ -349,7 +349,7 @@ class TaskManager:
         have made their last commits."""
         context = self._context
         self._producer.settle()
-        context.broker.fence(context.transaction_content, [task.task_id for task in tasks])
+        context.broker.fence(context.built.application_id, [task.task_id for task in tasks])
         committed = self._member.committed([partition for task in tasks for partition in task.inputs])
         for task in tasks:
             task.committed = {p: at for p in task.inputs if (at := committed[p]) is not None}
