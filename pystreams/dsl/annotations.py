@@ -14,9 +14,10 @@ _SILENT = (Any, object, NoneType)
 
 
 class Returned(Enum):
-    """The part of a function's result whose type is wanted."""
+    """The part of a function's result whose type is wanted: the steps from the result to it."""
 
-    WHOLE = ()
+    # Not an empty tuple: enums of Python 3.11.2, which Debian 12 has, lose that value.
+    WHOLE = None
     KEY = (0,)
     VALUE = (1,)
     EACH = ("each",)
@@ -30,7 +31,7 @@ def returned_type(function: Callable[..., Any], part: Returned = Returned.WHOLE)
     An annotation with names that only type checkers can resolve (``if TYPE_CHECKING``) counts as none.
     """
     annotation = _without_none(_return_annotation(function))
-    for step in part.value:
+    for step in part.value or ():
         annotation = _without_none(_each(annotation) if step == "each" else _of_pair(annotation, step))
     silent = annotation in _SILENT or isinstance(annotation, TypeVar)
     return None if silent else annotation
