@@ -132,12 +132,12 @@ def _drawn(box: _Box, left: float, top: float, px_per_ms: float, total_ms: float
     width = box.ms * px_per_ms
     if width < _BOX_MIN:
         return
-    told = f"{box.label}: {box.ms / 1000:.2f} s, {box.ms / total_ms:.1%}"
+    title = f"{box.label}: {box.ms / 1000:.2f} s, {box.ms / total_ms:.1%}"
     letters = int((width - 6) / _LETTER)
     text = box.label if len(box.label) <= letters else f"{box.label[: letters - 1]}…" if letters > 3 else ""
     written = f'<text x="{left + 3:.1f}" y="{top + 13:.1f}">{escape(text)}</text>' if text else ""
     yield (
-        f'<g><title>{escape(told)}</title><rect class="{box.kind}" x="{left:.2f}" y="{top:.1f}"'
+        f'<g><title>{escape(title)}</title><rect class="{box.kind}" x="{left:.2f}" y="{top:.1f}"'
         f' width="{max(width - 0.5, 0.3):.2f}" height="{_ROW - 1:.1f}" rx="2"/>{written}</g>'
     )
     for inner in sorted(box.inner.values(), key=lambda inner: -inner.ms):

@@ -94,9 +94,9 @@ def schema_of(serde: AnySerde) -> Schema:
     def defined_by(method: str) -> int:
         return next(i for i, cls in enumerate(mro) if method in vars(cls))
 
-    told_by = defined_by("bytes_schema")
+    with_schema = defined_by("bytes_schema")
     codec = ("serializer", "key_serializer", "deserializer")
-    return _by_name(serde) if any(defined_by(part) < told_by for part in codec) else serde.bytes_schema()
+    return _by_name(serde) if any(defined_by(part) < with_schema for part in codec) else serde.bytes_schema()
 
 
 def _by_name(serde: AnySerde) -> Schema:

@@ -15,7 +15,7 @@ from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology, GlobalStore, SubTopology
 from pystreams.topology.changed_schemas import difference, is_schema
 from pystreams.topology.deferred import DeferredSerde
-from pystreams.topology.former_names import told_names
+from pystreams.topology.former_names import entry_of_former_names
 from pystreams.topology.nodes import ProcessorNode, SinkNode, SourceNode
 
 #: The version of shapes. It is raised when the shape of an unchanged topology changes.
@@ -167,7 +167,7 @@ def _subtopology(sub: SubTopology) -> dict[str, Any]:
         "nodes": [_node(node) for node in sub.nodes],
         "stores": [_store(spec) for spec in sub.stores],
         **_headers(sub.stores),
-        **told_names(sub.stores),
+        **entry_of_former_names(sub.stores),
         "internal": {name: topic.partitions for name, topic in sub.repartition_source_topics.items()},
         "copartitioned": sorted(sorted(group) for group in sub.copartitioned_sources),
     }

@@ -10,7 +10,7 @@ from pystreams.state.spec import StoreSpec
 _FORMER = "was"
 
 
-def told_names(specs: Iterable[StoreSpec]) -> dict[str, dict[str, str]]:
+def entry_of_former_names(specs: Iterable[StoreSpec]) -> dict[str, dict[str, str]]:
     """The entry for former names in a part of a shape; empty if no store of the part has one."""
     names = {spec.name: spec.was for spec in specs if spec.was is not None}
     return {_FORMER: names} if names else {}

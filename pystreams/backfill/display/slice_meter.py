@@ -20,7 +20,7 @@ _TITLE_CHARACTERS = 34
 _RATE_WINDOW_MS = 15_000.0
 
 #: Before this share of a slice is done, the remaining time is not estimated.
-_TELLING_SHARE = 0.001
+_ESTIMATED_SHARE = 0.001
 
 #: A rate over fewer seconds than this is not meaningful.
 _RATE_MIN_S = 0.5
@@ -68,7 +68,7 @@ class SliceMeter:
     def remaining_s(self) -> float | None:
         """Seconds to the end at the present rate; None while it cannot be estimated."""
         rate, total = self.meter.rate(), self.total
-        if total is None or rate <= 0 or self.done < total * _TELLING_SHARE:
+        if total is None or rate <= 0 or self.done < total * _ESTIMATED_SHARE:
             return None
         return max(total - self.done, 0) / rate
 

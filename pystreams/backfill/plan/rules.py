@@ -1,8 +1,8 @@
 """Settings and sources that decide the result of a backfill, beside topology and cut. A run that resumes a backfill
 must have the same ones.
 
-Told by name, as text for people. The budget of the caches and the records between commits are not among it: they stand
-in the manifest, and those of the run that began count.
+They are compared by name, as text that people can read. The budget of the caches and the records between commits are
+not among them: they stand in the manifest, and those of the run that began count.
 """
 
 from __future__ import annotations

@@ -287,10 +287,10 @@ class ExactlyOnceProducer(RecordSender):
         why = f"{type(error).__name__}: {error}"
         if isinstance(error, (errors.InvalidProducerEpochError, errors.ProducerFencedError)):
             return self._fenced(why)
-        told = member.refused_commit(error) or refused(error, _NOT_COMMITTED, self._where)
-        if isinstance(told, BrokerUnavailableError):
+        failure = member.refused_commit(error) or refused(error, _NOT_COMMITTED, self._where)
+        if isinstance(failure, BrokerUnavailableError):
             return DeliveryError(_NOT_COMMITTED, where=self._where, why=why, hint=_REDONE)
-        return told
+        return failure
 
     def _end_transaction(self, member: GroupMember | None) -> None:
         deadline = Deadline(SystemClock(), 1000 * _END_TIMEOUT_S)

@@ -79,7 +79,7 @@ class KafkaMember:
         self._user_data = user_data
         self._instance_id = instance_id
         #: The user data, read by this thread before each join, because the join runs on the connection's thread.
-        self._told = b""
+        self._sent_data = b""
         self._claims: frozenset[TopicPartition] = frozenset()
         self._announced: frozenset[TopicPartition] = frozenset()
         self._claimed_generation = -1
@@ -315,7 +315,7 @@ class KafkaMember:
                     return
                 if not coordinator.joining:
                     self._topics.check()
-                    self._told = self._user_data()
+                    self._sent_data = self._user_data()
                 # The timeout 0 makes it one step, and never two rounds of a rebalance in one call.
                 coordinator.poll(timeout_ms=0)
                 if self._assigned is not None:
@@ -356,7 +356,7 @@ class KafkaMember:
     def _subscription(self) -> tuple[bytes, frozenset[TopicPartition], int]:
         claims = frozenset() if self._lost else self._claims
         self._announced = claims
-        return self._told, claims, -1 if self._lost else self._claimed_generation
+        return self._sent_data, claims, -1 if self._lost else self._claimed_generation
 
     def _note_assignment(
         self, partitions: tuple[TopicPartition, ...], user_data: bytes, generation: int

@@ -255,8 +255,8 @@ class RecordSender:
             refused = _once_more(refused)
         # The other records of its batch are refused with it, and may be reported first.
         faulty = error.code() != KafkaError._INVALID_DIFFERENT_RECORD
-        tells_more = refused.action != "redo" or (faulty and not self._faulty)
-        if self._failure is None or (self._failure.action == "redo" and tells_more):
+        says_more = refused.action != "redo" or (faulty and not self._faulty)
+        if self._failure is None or (self._failure.action == "redo" and says_more):
             self._failure, self._faulty = refused, faulty
 
     def _refused_at_once(self, exception: KafkaException, topic: str, partition: int) -> StreamsError:

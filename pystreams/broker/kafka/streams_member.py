@@ -107,7 +107,7 @@ class StreamsGroupMember:
         #: Whether the stream thread wants the target again once a heartbeat has confirmed it.
         self._again = False
         #: Whether the claimed tasks have still to be sent to the broker.
-        self._untold = True
+        self._unreported = True
         self._endpoint_epoch = 0
         self._owners: Mapping[TopicPartition, str] = {}
         self._shutdown = False
@@ -177,7 +177,7 @@ class StreamsGroupMember:
             self._claimed = Tasks(active, self._given.standbys)
             # The broker may have changed its mind since the poll.
             self._due = self._target != self._given
-            self._untold = True
+            self._unreported = True
         self._wake.set()
 
     def can_commit(self) -> bool:
@@ -306,7 +306,7 @@ class StreamsGroupMember:
     def _troubled(self, error: BaseException) -> None:
         """Try again; without success the member's session ends."""
         with self._mutex:
-            self._untold = True
+            self._unreported = True
         if not self._left() and self._trouble is not type(error):
             log.warning("%s: no heartbeat: %s: %s", self._where, type(error).__name__, error)
         self._trouble = type(error)
@@ -339,9 +339,9 @@ class StreamsGroupMember:
             fields: dict[str, Any] = {"shutdown_application": self._application.shuts_down()}
             if self._standing is _Standing.JOINING:
                 fields |= beats.joining(self._application, self._rebalance_timeout_ms)
-            elif self._untold:
+            elif self._unreported:
                 fields |= beats.owning(self._claimed)
-            self._untold = False
+            self._unreported = False
             return beats.heartbeat(self._group, self._member_id, self._epoch, self._endpoint_epoch, **fields)
 
     def _take(self, answer: Answer) -> None:
@@ -360,7 +360,9 @@ class StreamsGroupMember:
                 self._due, self._again = self._target is not None, False
             self._shutdown = beats.SHUTDOWN_APPLICATION in answer.status
             self._failure = self._lasting(group_cannot_run(answer.status, self._where))
-            pending = self._target is None or self._due or self._untold or answer.status.keys() & _SOON_OVER
+            pending = (
+                self._target is None or self._due or self._unreported or answer.status.keys() & _SOON_OVER
+            )
             self._interval_ms = min(_SOON_MS, answer.interval_ms) if pending else answer.interval_ms
             idle_ms = now_ms - self._alive_ms
         if idle_ms > self._rebalance_timeout_ms:

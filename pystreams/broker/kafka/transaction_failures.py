@@ -12,7 +12,7 @@ from pystreams.errors import BrokerError, ConfigError, StreamsError
 #: Another producer has the transactional id now, or the transaction's time was over.
 FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
 #: The client says only that it, or its transaction, does not work any more.
-_UNTOLD: Final = frozenset(
+_WITHOUT_CAUSE: Final = frozenset(
     {KafkaError._FATAL, KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE, KafkaError._STATE}
 )
 
@@ -20,13 +20,13 @@ _UNTOLD: Final = frozenset(
 def cause(client: Producer, error: KafkaError) -> KafkaError:
     """Why a client, or its transaction, does not work any more: producing says only that it does not, other calls say
     why."""
-    if error.code() not in _UNTOLD:
+    if error.code() not in _WITHOUT_CAUSE:
         return error
     try:
         client.begin_transaction()
     except KafkaException as exception:
-        told = error_of(exception)
-        return error if told.code() == KafkaError._STATE else told
+        found = error_of(exception)
+        return error if found.code() == KafkaError._STATE else found
     return error
 
 

@@ -121,7 +121,7 @@ def _outcome(before: Any, after: Any, found: list[Change]) -> Outcome:
 
 
 def _json(outcome: Outcome, application_id: str, found: list[Change]) -> str:
-    told = [
+    changes = [
         {
             "kind": change.kind,
             "name": change.name,
@@ -133,7 +133,7 @@ def _json(outcome: Outcome, application_id: str, found: list[Change]) -> str:
         for change in found
     ]
     verdict = {"application_id": application_id, "verdict": outcome.name.lower(), "exit_code": int(outcome)}
-    return json.dumps({**verdict, "changes": told}, indent=1)
+    return json.dumps({**verdict, "changes": changes}, indent=1)
 
 
 _NOT_COMPARED = "the code of functions is not compared"
@@ -185,7 +185,7 @@ def _last_run(config: StreamsConfig) -> LastRun:
     from pystreams.take_over.take_over_plan import without_unfinished
 
     directory = StateDirectory(config.state_dir, config.application_id)
-    last = _told_by_log(config, directory)
+    last = _last_run_in_log(config, directory)
     if last is not None:
         return without_unfinished(last)
     content = directory.topology()
@@ -199,7 +199,7 @@ def _last_run(config: StreamsConfig) -> LastRun:
     return LastRun.from_json(content)
 
 
-def _told_by_log(config: StreamsConfig, directory: StateDirectory) -> LastRun | None:
+def _last_run_in_log(config: StreamsConfig, directory: StateDirectory) -> LastRun | None:
     from pystreams.take_over.last_run import KeptTopology
 
     try:

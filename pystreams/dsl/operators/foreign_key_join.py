@@ -31,7 +31,7 @@ from pystreams.topology.nodes import ResolveSerde
 
 _DELETIONS = frozenset({Instruction.DELETE_KEY_NO_PROPAGATE, Instruction.DELETE_KEY_AND_PROPAGATE})
 _DELETE_SILENTLY = Instruction.DELETE_KEY_NO_PROPAGATE
-_DELETE_AND_TELL = Instruction.DELETE_KEY_AND_PROPAGATE
+_DELETE_AND_PROPAGATE = Instruction.DELETE_KEY_AND_PROPAGATE
 _ANSWER = Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
 _ANSWER_IF_THERE = Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
 
@@ -193,7 +193,7 @@ def _inner_instructions(
         if new_key is None:
             if new is not None:
                 drop("null foreign key")
-            return [] if old_key is None else [(old_key, _DELETE_AND_TELL)]
+            return [] if old_key is None else [(old_key, _DELETE_AND_PROPAGATE)]
         if old_key is not None and differ(new_key, old_key):
             return [(old_key, _DELETE_SILENTLY), (new_key, _ANSWER)]
         return [(new_key, _ANSWER_IF_THERE)]
@@ -252,7 +252,7 @@ class SubscriptionJoin(_Side):
             instruction = value.instruction
             if instruction is _DELETE_SILENTLY or (instruction is _ANSWER_IF_THERE and entry is None):
                 return
-            if instruction is _DELETE_AND_TELL:
+            if instruction is _DELETE_AND_PROPAGATE:
                 found = None
             answer = Response(value.hash, found, value.primary_partition)
             forward_record(decode_primary(primary_key), answer, timestamp, headers)

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 #: How often the offsets are read while commits are awaited, and at the head of the topics.
 _OFTEN_S, _SELDOM_S = 0.2, 1.0
 #: How often a reading that keeps failing is logged.
-_TELL_INTERVAL_MS = 30_000.0
+_WARN_INTERVAL_MS = 30_000.0
 #: The thread may be waiting for an answer when it is to end.
 _CLOSE_TIMEOUT_S: Final = 1.0
 
@@ -90,7 +90,7 @@ class GroupWatch:
         #: The tasks that were given up at the last reading.
         self._known: frozenset[TaskId] = frozenset()
         self._failing_ms: float | None = None
-        self._tell_ms = 0.0
+        self._warn_ms = 0.0
 
     def waits(self, task: TaskId) -> bool:
         """Whether the stream time of a task waits for others."""
@@ -138,7 +138,7 @@ class GroupWatch:
                 self._failed(error)
             else:
                 self._failing_ms = None
-                self._tell_given_up(view)
+                self._warn_of_given_up(view)
                 self._lagging.set(len(view.lagging))
                 self.seen = Seen(generation, view)
             often = self.seen is None or self.seen.view.commit_often
@@ -162,9 +162,9 @@ class GroupWatch:
             return
         now_ms = self._clock.monotonic_ms()
         if self._failing_ms is None:
-            self._failing_ms = self._tell_ms = now_ms
-        if now_ms >= self._tell_ms:
-            self._tell_ms = now_ms + _TELL_INTERVAL_MS
+            self._failing_ms = self._warn_ms = now_ms
+        if now_ms >= self._warn_ms:
+            self._warn_ms = now_ms + _WARN_INTERVAL_MS
             unexpected = None if isinstance(error, StreamsError) else error
             log.warning(
                 "stream time waits, because it is not known which tasks lag: %s", error, exc_info=unexpected
@@ -172,7 +172,7 @@ class GroupWatch:
         if now_ms - self._failing_ms >= self._wait_max_ms:
             self.seen = Seen(self._generation, self._lag.nobody_waits())
 
-    def _tell_given_up(self, view: GroupView) -> None:
+    def _warn_of_given_up(self, view: GroupView) -> None:
         given_up = {task.task_id: task for task in view.given_up}
         for task_id in sorted(given_up.keys() - self._known):
             log.warning("%s", _given_up(given_up[task_id], view.at_ms))

@@ -14,7 +14,7 @@ class ToRestore(NamedTuple):
     """A store that is to be filled from a partition: a changelog, or an input that stands in for one.
 
     ``offset`` is where to begin; None: at the beginning, because the store is empty. ``limit`` is the offset at which
-    to stop in an input; None: read to the end, as in a changelog. ``tells_gaps``: warn if retention has deleted all
+    to stop in an input; None: read to the end, as in a changelog. ``warns_of_gaps``: warn if retention has deleted all
     records, because the store then lacks them.
     """
 
@@ -22,7 +22,7 @@ class ToRestore(NamedTuple):
     partition: TopicPartition
     offset: int | None
     limit: int | None
-    tells_gaps: bool
+    warns_of_gaps: bool
 
 
 class Restorable(Protocol):

@@ -86,7 +86,7 @@ class Restorer:
         #: The partitions that the consumer reads.
         self._read: dict[TopicPartition, StoreRestore] = {}
         #: Calls of the listener, which is called without the mutex.
-        self._to_tell: deque[Callable[[], None]] = deque()
+        self._calls_due: deque[Callable[[], None]] = deque()
         self._moved_ms = clock.monotonic_ms()
         self._progress = ProgressLog(clock)
         #: When followed tasks next get the group's commits, and when to checkpoint.
@@ -209,7 +209,7 @@ class Restorer:
             for batch in batches:
                 self._apply(batch)
             self._advance()
-            self._tell()
+            self._call_listener()
             self._stalls.polled(lambda: list(self._read))
             if not batches:
                 self._corrupt(self._cut_short())
@@ -242,7 +242,7 @@ class Restorer:
             return self._tasks.waiting
 
     def _learn_commits(self) -> None:
-        """Tell followed tasks how far the group has come."""
+        """Let followed tasks know how far the group has come."""
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
             followed = self._tasks.followed.values()
@@ -315,7 +315,7 @@ class Restorer:
                         self._tasks.put_aside(task_id, error)
                 # The next ones come with the next step: what is read goes on between them.
                 break
-        self._tell()
+        self._call_listener()
 
     def _begin_with(self, submitted: Mapping[TaskId, Restorable | Followable], timeout_ms: float) -> None:
         with self._mutex:
@@ -349,7 +349,7 @@ class Restorer:
                 self._tasks.begin(task_id, restores)
                 if self._listener is not None and not follows:
                     started = self._listener.on_restore_start
-                    self._to_tell.extend(
+                    self._calls_due.extend(
                         partial(started, each.partition, each.store, each.start_offset, each.end_offset)
                         for each in restores
                     )
@@ -359,9 +359,9 @@ class Restorer:
         if large := [each.store for each in restores if each.left >= FILL_OFFSETS_MIN]:
             task.fill(large)
 
-    def _tell(self) -> None:
-        while self._to_tell:
-            self._to_tell.popleft()()
+    def _call_listener(self) -> None:
+        while self._calls_due:
+            self._calls_due.popleft()()
 
     def _corrupt(self, corrupted: Mapping[TaskId, StateCorruptedError]) -> None:
         with self._mutex:
@@ -395,9 +395,9 @@ class Restorer:
                 return
             self._progress.add(len(batch))
             if self._listener is not None:
-                told = self._listener.on_batch_restored
-                self._to_tell.append(
-                    partial(told, restore.partition, restore.store, batch.next_offset, len(batch))
+                restored = self._listener.on_batch_restored
+                self._calls_due.append(
+                    partial(restored, restore.partition, restore.store, batch.next_offset, len(batch))
                 )
 
     def _advance(self) -> None:
@@ -431,10 +431,10 @@ class Restorer:
                 done[task_id] = of_task
                 if self._listener is not None:
                     ended = self._listener.on_restore_end
-                    self._to_tell.extend(
+                    self._calls_due.extend(
                         partial(ended, each.partition, each.store, each.records) for each in of_task.stores
                     )
-        self._tell()
+        self._call_listener()
         with self._mutex:
             for task_id, of_task in done.items():
                 # It may have been withdrawn, and even submitted again, while the listener was called.

@@ -43,13 +43,13 @@ def planned(
 ) -> StoreRestore:
     """The restore of a store from a partition that holds offsets ``beginning`` to ``end`` (exclusive); ``follows``: for
     a standby. Raises ``StateCorruptedError`` if the store lies outside of it."""
-    store, partition, start, limit, tells_gaps = wanted
+    store, partition, start, limit, warns_of_gaps = wanted
     if limit is not None:
         # An input is read as far as the log has its records. If some are missing, the task refuses to start.
         end = min(max(beginning, limit, start or 0 if follows else 0), end)
     if start is not None and not beginning <= start <= end:
         raise outside(task_id, store, partition, start, beginning, end)
-    if start is None and beginning == end > 0 and tells_gaps:
+    if start is None and beginning == end > 0 and warns_of_gaps:
         log.warning(
             "task %s: store %s starts empty: changelog %s had %d records, and retention has deleted all of "
             "them. If windows are still open for records to come, they lack what was in them; a longer "

@@ -115,7 +115,7 @@ class TaskRestores:
         self.followed.pop(task_id, None)
 
     def group_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Tell followed tasks how far the group has come, which bounds what is read of inputs."""
+        """Let followed tasks know how far the group has come, which bounds what is read of inputs."""
         for task_id, task in self.followed.items():
             limits = task.group_committed(committed)
             begun = self.begun.get(task_id)

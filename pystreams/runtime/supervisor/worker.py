@@ -78,7 +78,7 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
     samples: list[Sample]
 
 
-_NOTHING_TOLD = Report("starting")
+_NO_REPORT = Report("starting")
 
 
 class Failure(msgspec.Struct, frozen=True, tag=True):
@@ -110,7 +110,7 @@ class Worker:
     number: int
     state: WorkerState = WorkerState.STARTING
     since_ms: float = 0.0
-    report: Report = _NOTHING_TOLD
+    report: Report = _NO_REPORT
     failure: Failure | None = None
     restarts: int = 0
     failures: int = 0
@@ -130,7 +130,7 @@ class Worker:
     @property
     def has_worked(self) -> bool:
         """True if its process has sent a report."""
-        return self.report is not _NOTHING_TOLD
+        return self.report is not _NO_REPORT
 
     @property
     def records(self) -> int:
@@ -192,7 +192,7 @@ class Worker:
         self._records_before += self.report.records
         self._left_out_before.update(self.report.left_out)
         self._late_before = self.late
-        self.report = _NOTHING_TOLD
+        self.report = _NO_REPORT
 
     # Silence
 

@@ -53,8 +53,8 @@ class ActiveTask(StoreTask):
 
     def _to_restore(self, store: str, partition: TopicPartition, limit: int | None) -> ToRestore:
         state = self.state
-        tells_gaps = bool(self.committed) and state.expires(store)
-        return ToRestore(store, partition, state.changelog_offset(store), limit, tells_gaps)
+        warns_of_gaps = bool(self.committed) and state.expires(store)
+        return ToRestore(store, partition, state.changelog_offset(store), limit, warns_of_gaps)
 
     def fill(self, stores: Collection[str]) -> None:
         """Much is about to be restored to these stores. Raises ``StateCorruptedError``."""

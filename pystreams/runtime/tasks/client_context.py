@@ -15,7 +15,7 @@ from pystreams.metrics import Metrics
 from pystreams.runtime.catching_up.group_lag import holds_time_back
 from pystreams.runtime.catching_up.group_watch import GroupWatch
 from pystreams.runtime.catching_up.stages import stages_of
-from pystreams.runtime.group.teller import Teller
+from pystreams.runtime.group.state_reporter import StateReporter
 from pystreams.runtime.recovery.neighbours import Neighbours
 from pystreams.runtime.restoring.group_commits import GroupCommits
 from pystreams.runtime.restoring.load import Load
@@ -53,7 +53,7 @@ class ClientContext:
     worker: WorkerNumber
     inputs: Mapping[TaskId, frozenset[TopicPartition]]
     partition_count: Callable[[str], int]
-    #: Tells how far stream time may go while other tasks lag; None if it waits for nobody.
+    #: Knows how far stream time may go while other tasks lag; None if it waits for nobody.
     watch: GroupWatch | None = None
     #: Notices that other processes on this machine have died; None if the log notices it.
     neighbours: Neighbours | None = None
@@ -63,7 +63,7 @@ class ClientContext:
     #: How busy the threads are, so that restoring takes little from processing.
     load: Load = field(default_factory=Load)
     #: Chooses the thread that sends the group the state on this machine's disk.
-    teller: Teller = field(default_factory=Teller)
+    state_reporter: StateReporter = field(default_factory=StateReporter)
     tombstones: Tombstones = field(init=False)
     #: How far the group has come, for standbys.
     commits: GroupCommits = field(init=False)

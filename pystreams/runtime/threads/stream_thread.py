@@ -321,7 +321,7 @@ class StreamThread:
         tasks = self._rounds and self._rounds.tasks
         standbys = frozenset(tasks.standby_ids()) if tasks else frozenset[TaskId]()
         reached = dict(tasks.reached()) if tasks else {}
-        if context.teller.tells(self.name):
+        if context.state_reporter.reports(self.name):
             reached = {**context.local_state(), **reached}
         return encode(
             Subscription(
@@ -360,7 +360,7 @@ class StreamThread:
             ask_all_to_stop(rounds.clients.member, self._context.clock, self.name)
 
     def _release(self, closing: list[Callable[[], None]]) -> None:
-        self._context.teller.leave(self.name)
+        self._context.state_reporter.leave(self.name)
         # The member leaves first, while what it worked with is still there.
         close_all(closing, self.name)
         self._context.load.ends(self.name)

@@ -20,7 +20,7 @@ from pystreams.state.formats import (
     unpack_int64,
 )
 from pystreams.state.store import StoreContext
-from pystreams.state.stores.items import Below, Decode, Encode, PlainItems, Tell, TimestampedItems
+from pystreams.state.stores.items import Below, Decode, Encode, Listener, PlainItems, TimestampedItems
 from pystreams.state.value_forms import after_headers, headers_before, packed_headers
 
 A = TypeVar("A")
@@ -103,7 +103,7 @@ class PlainHeaderItems(PlainItems[A]):
 
     def __init__(self, context: StoreContext, below: Below[A], cache: type[ItemCache]) -> None:
         super().__init__(context, below, cache)
-        self._told = self._with_headers
+        self._decode_flushed = self._with_headers
 
     def _codec(self, encode_value: Encode, decode_value: Decode) -> tuple[Encode, Decode]:
         def encode(item: object) -> bytes:
@@ -141,7 +141,9 @@ class PlainHeaderItems(PlainItems[A]):
             headers, position = headers_before(raw)
             self._log(changelog_key, raw[position:], context[3], headers)
 
-    def _forward(self, tell: Tell[A], address: A, new: AggregationWithHeaders[Any] | None, old: Any) -> None:
+    def _forward(
+        self, listener: Listener[A], address: A, new: AggregationWithHeaders[Any] | None, old: Any
+    ) -> None:
         # Unlike elsewhere, a forwarded change has the headers of its value, and none if it is a deletion.
         value, headers = (None, NO_HEADERS) if new is None else new
-        tell(address, value, old, self._cell.record[3], headers)
+        listener(address, value, old, self._cell.record[3], headers)

@@ -21,7 +21,7 @@ Encode: TypeAlias = Callable[[Any], bytes]
 Decode: TypeAlias = Callable[[bytes], Any]
 
 #: Called for each flushed item with address, new value, old value, timestamp, headers; None stands for no value.
-Tell: TypeAlias = Callable[[A, Any, Any, int, Headers], None]
+Listener: TypeAlias = Callable[[A, Any, Any, int, Headers], None]
 
 
 #: Called with the error of an item. It raises the error, or returns to continue with the other items.
@@ -75,14 +75,14 @@ class Items(Generic[A]):
     __slots__ = (
         "_below",
         "_cell",
+        "_decode_flushed",
         "_failed",
+        "_listener",
         "_log",
         "_put_below",
         "_send_old_values",
         "_shows_headers",
         "_spec",
-        "_tell",
-        "_told",
         "cache",
         "cached_objects",
         "decode",
@@ -100,10 +100,10 @@ class Items(Generic[A]):
         self._log = _log_of(context)
         self._below = below.get
         self._put_below = below.put
-        self._tell: Tell[A] | None = None
+        self._listener: Listener[A] | None = None
         self._failed: Failed = raised
         #: Deserializes flushed bytes for the listener.
-        self._told: Decode = self.decode
+        self._decode_flushed: Decode = self.decode
         self._send_old_values = False
         #: Whether programs see the headers of values.
         self._shows_headers = True
@@ -141,8 +141,8 @@ class Items(Generic[A]):
         """Write an item to the store below and to the changelog."""
         self._write_bytes(address, None if item is None else self.encode(item))
 
-    def _forward(self, tell: Tell[A], address: A, new: Any, old: Any) -> None:
-        """Call ``tell`` for a change from item ``old`` to item ``new``."""
+    def _forward(self, listener: Listener[A], address: A, new: Any, old: Any) -> None:
+        """Call ``listener`` for a change from item ``old`` to item ``new``."""
         raise NotImplementedError
 
     # Reading and writing.
@@ -204,36 +204,36 @@ class Items(Generic[A]):
         size = entry_bytes(key_bytes, 0 if raw is None else len(raw), context)
         cache.put(address, cached, context, size, dirty=True)
 
-    def on_flush(self, tell: Tell[A], send_old_values: bool, failed: Failed = raised) -> None:
-        """Call ``tell`` for each item that the cache flushes, with the record context of its entry.
+    def on_flush(self, listener: Listener[A], send_old_values: bool, failed: Failed = raised) -> None:
+        """Call ``listener`` for each item that the cache flushes, with the record context of its entry.
 
         Old values are read only if they are to be sent. A deletion of an item that is not stored below is neither
         written nor forwarded. ``failed`` is called with the item's context if a value cannot be deserialized, or if
-        ``tell`` raises. Source: CachingKeyValueStore.putAndMaybeForward, CachingWindowStore.putAndMaybeForward.
+        ``listener`` raises. Source: CachingKeyValueStore.putAndMaybeForward, CachingWindowStore.putAndMaybeForward.
         """
-        self._tell = tell
+        self._listener = listener
         self._failed = failed
         self._send_old_values = send_old_values
 
     def _flushed(self, batch: list[DirtyEntry]) -> None:
-        cell, tell, failed, send_old = self._cell, self._tell, self._failed, self._send_old_values
+        cell, listener, failed, send_old = self._cell, self._listener, self._failed, self._send_old_values
         write = self._write_object if self.cached_objects else self._write_bytes
-        as_item = identity if self.cached_objects else self._told
+        as_item = identity if self.cached_objects else self._decode_flushed
         in_force = cell.record
         try:
             for address, cached, context in batch:
                 cell.record = context
                 old_raw = None
-                if tell is not None and (send_old or cached is None):
+                if listener is not None and (send_old or cached is None):
                     old_raw = self._below(address)
                     if old_raw is None and cached is None:
                         continue
                 write(address, cached)
-                if tell is not None:
+                if listener is not None:
                     try:
                         new = None if cached is None else as_item(cached)
                         old = self.decode(old_raw) if send_old and old_raw is not None else None
-                        self._forward(tell, address, new, old)
+                        self._forward(listener, address, new, old)
                     except Exception as error:  # noqa: BLE001 - serdes of users raise what they like
                         # The entries after this one must still be flushed.
                         failed(error)
@@ -285,9 +285,9 @@ class PlainItems(Items[A]):
     def _write_bytes(self, address: A, raw: bytes | None) -> None:
         self._log(self._put_below(address, raw) or address, raw, self._cell.record[3], NO_HEADERS)
 
-    def _forward(self, tell: Tell[A], address: A, new: Any, old: Any) -> None:
+    def _forward(self, listener: Listener[A], address: A, new: Any, old: Any) -> None:
         context = self._cell.record
-        tell(address, new, old, context[3], context[4])
+        listener(address, new, old, context[3], context[4])
 
 
 class TimestampedItems(Items[A]):
@@ -380,7 +380,7 @@ class TimestampedItems(Items[A]):
         else:
             self._write_through(address, *item)
 
-    def _forward(self, tell: Tell[A], address: A, new: Any, old: Any) -> None:
+    def _forward(self, listener: Listener[A], address: A, new: Any, old: Any) -> None:
         context = self._cell.record
         value, timestamp = (None, context[3]) if new is None else new
-        tell(address, value, None if old is None else old[0], timestamp, context[4])
+        listener(address, value, None if old is None else old[0], timestamp, context[4])

@@ -139,10 +139,10 @@ class SessionStore(Store, Generic[K, V]):
     ) -> None:
         """As ``Items.on_flush``."""
 
-        def tell(address: bytes, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        def flushed(address: bytes, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
             listener(*split_session_key(address), new, old, timestamp, headers)
 
-        self._items.on_flush(tell, send_old_values, failed)
+        self._items.on_flush(flushed, send_old_values, failed)
 
     def read_flushed(self, address: bytes) -> Any:
         """As ``read``, as of the last flush."""

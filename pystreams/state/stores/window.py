@@ -49,11 +49,11 @@ class _AnyWindowStore(Store, Generic[K, V]):
     def on_flush(self, listener: WindowFlushListener, send_old_values: bool, failed: Failed = raised) -> None:
         """As ``Items.on_flush``."""
 
-        def tell(window: tuple[bytes, int], new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        def flushed(window: tuple[bytes, int], new: Any, old: Any, timestamp: int, headers: Headers) -> None:
             key, start = window
             listener(key, start, new, old, timestamp, headers)
 
-        self._items.on_flush(tell, send_old_values, failed)
+        self._items.on_flush(flushed, send_old_values, failed)
 
     def windows_of(
         self, key: bytes, time_from: int, time_to: int, *, reverse: bool

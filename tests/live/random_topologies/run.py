@@ -37,7 +37,7 @@ from tests.live.support import TIMEOUT_S, Line, Log, caught_up, eventually, runn
 
 #: The exit status of a process that was killed.
 _KILLED = -9
-_WORKER_TIMEOUT_S = 60
+_WORKER_TIMEOUT_S = 300
 
 
 def check(trial: Trial, folder: Path) -> Recorder:

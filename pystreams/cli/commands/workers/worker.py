@@ -56,13 +56,13 @@ class Leash:
             self._at_work = True
 
     def _listen(self) -> None:
-        told = next(self._messages, None)
+        message = next(self._messages, None)
         with self._mutex:
             if not self._at_work:
                 os._exit(Exit.OK)
             self.stop.set()
-        while told is not None:
-            told = next(self._messages, None)
+        while message is not None:
+            message = next(self._messages, None)
         # The supervisor is gone, and nobody reads our output: writing must not fail during the last commit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for descriptor in (1, 2):
@@ -87,7 +87,7 @@ class Reporter:
     def __call__(self, _progress: Progress) -> None:
         """Called by the client with each progress."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._tell, name="reports", daemon=True)
+            self._thread = threading.Thread(target=self._keep_reporting, name="reports", daemon=True)
             self._thread.start()
         self._caught_up = self._until_caught_up and reached_the_end(self._streams)
 
@@ -97,7 +97,7 @@ class Reporter:
         if self._thread is not None:
             self._thread.join()
 
-    def _tell(self) -> None:
+    def _keep_reporting(self) -> None:
         for reports in count():
             self._report()
             if self._measured and reports % _REPORTS_PER_MEASURED == 0:

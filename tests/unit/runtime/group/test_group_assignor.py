@@ -23,7 +23,7 @@ from pystreams.runtime.group.membership_data import (
     unpack_topology,
 )
 from pystreams.runtime.group.situation import AssignorSettings
-from pystreams.runtime.group.teller import Teller
+from pystreams.runtime.group.state_reporter import StateReporter
 
 INPUTS = {TaskId(0, i): frozenset({TopicPartition("A", i), TopicPartition("B", i)}) for i in range(3)}
 TOPOLOGY = pack_topology([{"nodes": []}])
@@ -162,12 +162,12 @@ def test_a_standby_goes_on_until_its_task_arrives_from_another_process() -> None
 
 
 def test_one_thread_of_a_client_tells_what_all_know_and_another_one_when_it_has_ended() -> None:
-    teller = Teller()
-    assert [teller.tells(thread) for thread in ("t2", "t1", "t2")] == [True, False, True]
-    teller.leave("t1")
-    assert teller.tells("t2")
-    teller.leave("t2")
-    assert teller.tells("t1")
+    state_reporter = StateReporter()
+    assert [state_reporter.reports(thread) for thread in ("t2", "t1", "t2")] == [True, False, True]
+    state_reporter.leave("t1")
+    assert state_reporter.reports("t2")
+    state_reporter.leave("t2")
+    assert state_reporter.reports("t1")
 
 
 def test_a_plan_of_a_leader_of_before_tells_nobody() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 
 
-class Teller:
+class StateReporter:
     """The first thread that asks sends it, until it ends. Threads may share it."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._thread = ""
 
-    def tells(self, thread: str) -> bool:
+    def reports(self, thread: str) -> bool:
         """Whether this thread is the one."""
         with self._mutex:
             self._thread = self._thread or thread
