@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from pystreams.dsl import stream
 from pystreams.dsl.context import Place
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.operators.stateless import Branch, Forward
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
@@ -18,6 +19,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+@suggests_keywords
 class BranchedKStream(Generic[K, V]):
     """Sends each record to the first branch whose predicate is true, otherwise to the default branch, if there is one.
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, Unpack, overload
 from pystreams.config import StreamsConfig
 from pystreams.dsl.context import Context, Place
 from pystreams.dsl.global_table import GlobalTables
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreOptions, UntypedStoreArguments
 from pystreams.dsl.operators.table import TableSource
 from pystreams.dsl.origins import TopicOrigin
@@ -34,6 +35,7 @@ class Buildable(Protocol):
     def build(self, config: StreamsConfig | None = None) -> Topology: ...
 
 
+@suggests_keywords
 class StreamsBuilder(GlobalTables):
     """Builds a topology of streams and tables.
 

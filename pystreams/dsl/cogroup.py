@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, Unpack, overload
 from pystreams.dsl import grouped, table
 from pystreams.dsl.aggregates.declaring import refuse
 from pystreams.dsl.context import Context, Place
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import (
     AnyTimeWindows,
     StoreArguments,
@@ -42,6 +43,7 @@ _MERGE = "COGROUPKSTREAM-MERGE-"
 _Operation: TypeAlias = Aggregate | WindowedAggregate
 
 
+@suggests_keywords
 class CogroupedKStream(Generic[K, A]):
     """Grouped streams, each with an aggregator, and one common aggregate for each key.
 
@@ -105,6 +107,7 @@ class CogroupedKStream(Generic[K, A]):
         )
 
 
+@suggests_keywords
 class TimeWindowedCogroupedKStream(Generic[K, A]):
     """``CogroupedKStream`` with windows. Source: TimeWindowedCogroupedKStream, SlidingWindowedCogroupedKStreamImpl."""
 
@@ -128,6 +131,7 @@ class TimeWindowedCogroupedKStream(Generic[K, A]):
         )
 
 
+@suggests_keywords
 class SessionWindowedCogroupedKStream(Generic[K, A]):
     """``CogroupedKStream`` with sessions. Source: SessionWindowedCogroupedKStream."""
 

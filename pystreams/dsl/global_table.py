@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
 from pystreams.dsl.context import Context, Place
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreOptions, UntypedStoreArguments
 from pystreams.dsl.operators.global_table_join import GlobalTableJoin
 from pystreams.dsl.operators.table import TableSource
@@ -49,6 +50,7 @@ class GlobalKTable(Generic[K, V]):
         return self._store.name if self._queryable else None
 
 
+@suggests_keywords
 class GlobalTables:
     """Base class of ``StreamsBuilder``: global tables and stores."""
 

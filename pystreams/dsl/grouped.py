@@ -11,6 +11,7 @@ from pystreams.dsl.aggregates import declaring
 from pystreams.dsl.aggregates.declaring import declared, split
 from pystreams.dsl.context import Place
 from pystreams.dsl.durations import Duration
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import AnyTimeWindows, StoreArguments, StoreName, StoreOptions
 from pystreams.dsl.operators.aggregate import Aggregate, Reduce
 from pystreams.dsl.operators.folding import ONE_MORE, SUM, ZERO, merging
@@ -30,6 +31,7 @@ V = TypeVar("V")
 A = TypeVar("A")
 
 
+@suggests_keywords
 class KGroupedStream(Generic[K, V]):
     """A stream grouped by key. If the key was changed before, an aggregation first writes a repartition topic.
 
@@ -154,7 +156,7 @@ class KGroupedStream(Generic[K, V]):
         *,
         merge: Any = None,
         step: str | None = None,
-        **store: Any,
+        **store_or_fields: Any,
     ) -> table.KTable[K, Any]:
         """Aggregate the values of each key: ``aggregator(aggregate, value)`` returns the next aggregate.
 
@@ -168,7 +170,9 @@ class KGroupedStream(Generic[K, V]):
         Instead of the functions, keyword arguments may declare the fields of the aggregate: ``total=agg.sum("cents")``
         (``pystreams.agg``).
         """
-        fields, arguments = split(store, step, merge, initializer=initializer, aggregator=aggregator)
+        fields, arguments = split(
+            store_or_fields, step, merge, initializer=initializer, aggregator=aggregator
+        )
         options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._place.context, AGGREGATE)
         if fields:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pystreams.dsl.context import Place
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.serdes import TypeOrSerde, computed
 from pystreams.dsl.stream_join_methods import Joins
 from pystreams.functions import locate
@@ -27,6 +28,7 @@ K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
 
+@suggests_keywords
 class Processing(Joins[K, V]):
     """Base class of ``KStream``: processors."""
 

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, Unpack, overload
 from pystreams.dsl import grouped, table
 from pystreams.dsl.aggregates.declaring import Aggregate, declared, split
 from pystreams.dsl.durations import Duration
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreName, StoreOptions, WindowStoreArguments
 from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, SUM, ZERO, aggregator_of
 from pystreams.dsl.operators.session_aggregate import SessionAggregate
@@ -26,6 +27,7 @@ V = TypeVar("V")
 A = TypeVar("A")
 
 
+@suggests_keywords
 class SessionWindowedKStream(Generic[K, V]):
     """A stream grouped by key and session. Records later than the session's gap and grace are dropped and counted. So
     are null keys; null values are aggregated, as in Java.
@@ -159,14 +161,16 @@ class SessionWindowedKStream(Generic[K, V]):
         merger: Any = None,
         *,
         step: str | None = None,
-        **store: Any,
+        **store_or_fields: Any,
     ) -> table.KTable[Windowed[K], Any]:
         """Aggregate the values of each key and session, as ``KGroupedStream.aggregate``.
 
         ``merger(one, two)``, or with the key first, merges two aggregates: that of the new session, which starts with
         ``initializer()``, and those of the sessions that it replaces, in the order of their ends.
         """
-        fields, arguments = split(store, step, initializer=initializer, aggregator=aggregator, merger=merger)
+        fields, arguments = split(
+            store_or_fields, step, initializer=initializer, aggregator=aggregator, merger=merger
+        )
         options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._grouped._place.context, AGGREGATE)
         if fields:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack, overload
 from pystreams.dsl import branches, grouped, table
 from pystreams.dsl.annotations import Returned
 from pystreams.dsl.context import Place
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
 from pystreams.dsl.operators.stateless import (
     Filter,
@@ -42,6 +43,7 @@ K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
 
+@suggests_keywords
 class KStream(Processing[K, V]):
     """A stream of independent records. Steps return new streams; nothing runs before the topology is built and started.
 

@@ -10,6 +10,7 @@ from pystreams.dsl.context import Place
 from pystreams.dsl.durations import Duration
 from pystreams.dsl.global_table import GlobalKTable, joined_with_global, refuse_key_fn
 from pystreams.dsl.join_windows import JoinWindows
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.operators.stream_table_join import StreamTableJoin
 from pystreams.dsl.operators.value_getter import JoinKind
 from pystreams.dsl.repartition import repartition_node
@@ -30,6 +31,7 @@ V2 = TypeVar("V2")
 T = TypeVar("T")
 
 
+@suggests_keywords
 class Joins(Generic[K, V]):
     """Base class of ``KStream``: joins."""
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, Unpack, cast, overload
 from pystreams.dsl import stream, suppressed, table_grouped
 from pystreams.dsl.annotations import Returned
 from pystreams.dsl.context import Place
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
 from pystreams.dsl.operators.table import TableFilter, TableMapValues, TableRepartition, TableToStream
 from pystreams.dsl.operators.transform_values import TableTransformValues
@@ -28,6 +29,7 @@ V2 = TypeVar("V2")
 T = TypeVar("T")
 
 
+@suggests_keywords
 class KTable(TableJoins[K, V]):
     """A stream of changes, read as a table: each record replaces the value of its key, and None deletes it.
 

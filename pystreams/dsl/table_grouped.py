@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, Unpack, overload
 from pystreams.dsl import table
 from pystreams.dsl.aggregates.declaring import refuse
 from pystreams.dsl.context import Place
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreArguments, StoreName, StoreOptions
 from pystreams.dsl.operators.table_aggregate import TableAggregate, TableReduce
 from pystreams.dsl.origins import AggregateOrigin
@@ -27,6 +28,7 @@ A = TypeVar("A")
 _STORE_PREFIX = "KTABLE-AGGREGATE-"
 
 
+@suggests_keywords
 class KGroupedTable(Generic[K, V]):
     """A table with grouped rows. A changed row is first subtracted from its old group, then added to its new one.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
 from pystreams.dsl import foreign_key_joins, table_joins
 from pystreams.dsl.foreign_key_joins import ForeignKeyOptions
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
 from pystreams.dsl.operators.value_getter import JoinKind
 from pystreams.processor import Partitioner
@@ -21,6 +22,7 @@ V2 = TypeVar("V2")
 T = TypeVar("T")
 
 
+@suggests_keywords
 class TableJoins(Generic[K, V]):
     """Base class of ``KTable``: joins with other tables."""
 

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, Unpack, overload
 from pystreams.dsl import grouped, table
 from pystreams.dsl.aggregates.declaring import Aggregate, declared, split
 from pystreams.dsl.durations import Duration
+from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import AnyTimeWindows, StoreName, StoreOptions, WindowStoreArguments
 from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, SUM, ZERO, aggregator_of, merging
 from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
@@ -28,6 +29,7 @@ V = TypeVar("V")
 A = TypeVar("A")
 
 
+@suggests_keywords
 class TimeWindowedKStream(Generic[K, V]):
     """A stream grouped by key and window. Records later than the window's grace are dropped and counted. So are null
     keys, and null values in sliding windows; in other windows null values are aggregated, as in Java.
@@ -162,10 +164,12 @@ class TimeWindowedKStream(Generic[K, V]):
         *,
         merge: Any = None,
         step: str | None = None,
-        **store: Any,
+        **store_or_fields: Any,
     ) -> table.KTable[Windowed[K], Any]:
         """Aggregate the values of each key and window, as ``KGroupedStream.aggregate``."""
-        fields, arguments = split(store, step, merge, initializer=initializer, aggregator=aggregator)
+        fields, arguments = split(
+            store_or_fields, step, merge, initializer=initializer, aggregator=aggregator
+        )
         options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._grouped._place.context, AGGREGATE)
         if fields:

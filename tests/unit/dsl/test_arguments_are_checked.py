@@ -20,6 +20,7 @@ from pystreams import (
     TimeWindows,
     Topology,
     TopologyError,
+    agg,
 )
 from pystreams.errors import ConfigError
 
@@ -87,6 +88,39 @@ def test_an_unknown_argument_is_answered_with_the_nearest_one(lines):
         TypeError, match=r"count\(\) got an unexpected keyword argument 'cache': did you mean cached\?"
     ):
         lines.group_by_key().count(cache=False)
+
+
+@pytest.mark.parametrize(
+    "call, given, meant",
+    [
+        (lambda stream: stream.map_values(str, valeu=str), "valeu", "value"),
+        (lambda stream: stream.to("out", prtitioner=None), "prtitioner", "partitioner"),
+        (lambda stream: stream.join(stream, min, windws=None), "windws", "windows"),
+        (lambda stream: stream.group_by(str, ky=str), "ky", "key"),
+        (lambda stream: stream.group_by_key().count(stepp="counted"), "stepp", "step"),
+        (lambda stream: stream.to_table(cach=True), "cach", "cached"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_misspelt_argument_of_a_step_is_answered_with_the_one_that_was_meant(lines, call, given, meant):
+    message = rf"\(\) got an unexpected keyword argument '{given}': did you mean {meant}\?"
+    with pytest.raises(TypeError, match=message):
+        call(lines)
+
+
+def test_an_argument_that_resembles_none_is_refused_as_python_does(lines):
+    with pytest.raises(TypeError, match=r"^KStream\.filter\(\) got an unexpected keyword argument 'xyz'$"):
+        lines.filter(bool, xyz=1)
+
+
+def test_the_arguments_of_the_builder_are_checked_too():
+    with pytest.raises(TypeError, match=r"argument 'valeu': did you mean value\?"):
+        StreamsBuilder().stream("in", valeu=str)
+
+
+def test_declared_fields_of_an_aggregate_may_have_any_name(lines):
+    table = lines.group_by_key().aggregate(stepp=agg.count())
+    assert table.queryable_store_name is None
 
 
 def test_a_processor_instead_of_a_supplier_is_refused(lines):
