@@ -23,14 +23,14 @@ def suggests_keywords(cls: C) -> C:
     known one. Python itself does so since 3.13, but not for arguments that a method collects for its store."""
     for name, method in list(vars(cls).items()):
         if inspect.isfunction(method) and not name.startswith("_"):
-            known = _keywords(method)
-            if known is not None:
-                setattr(cls, name, _checked(method, known))
+            setattr(cls, name, _checked(method))
     return cls
 
 
+@functools.cache
 def _keywords(method: Callable[..., Any]) -> frozenset[str] | None:
-    """The keyword arguments that a method knows; None if it takes any."""
+    """The keyword arguments that a method knows; None if it takes any. Found at the first call: at the import it would
+    be found for all methods."""
     known: set[str] = set()
     for parameter in inspect.signature(method).parameters.values():
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
@@ -42,10 +42,11 @@ def _keywords(method: Callable[..., Any]) -> frozenset[str] | None:
     return frozenset(known - {"self"})
 
 
-def _checked(method: Callable[..., Any], known: frozenset[str]) -> Callable[..., Any]:
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def checked(*args: Any, **keywords: Any) -> Any:
-        if not keywords.keys() <= known:
+        known = _keywords(method)
+        if known is not None and not keywords.keys() <= known:
             check_keywords(method.__qualname__, keywords, known)
         return method(*args, **keywords)
 
