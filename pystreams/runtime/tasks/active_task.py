@@ -33,6 +33,8 @@ class ActiveTask(StoreTask):
     fresh: dict[TopicPartition, int] = field(default_factory=dict)
     log_ends: dict[str, int] = field(default_factory=dict)
     overflow: OverflowWriter | None = None
+    #: Whether the group had ``committed`` still when the task had work to commit for the first time.
+    start_confirmed: bool = False
     #: The time of the next record, for others to see with the next commit, or None (ms).
     head_reported_ms: int | None = None
 

@@ -22,6 +22,7 @@ from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.restoring.tombstones import Tombstones
 from pystreams.runtime.snapshots.client_snapshots import ClientSnapshots
+from pystreams.runtime.tasks.last_commits import NewestOffsets
 from pystreams.runtime.tasks.start_positions import offset_ago
 from pystreams.runtime.tasks.state_cleanup import StateCleanup
 from pystreams.state.disk.directory import StateDirectory
@@ -67,6 +68,7 @@ class ClientContext:
     tombstones: Tombstones = field(init=False)
     #: How far the group has come, for standbys.
     commits: GroupCommits = field(init=False)
+    newest_offsets: NewestOffsets = field(default_factory=NewestOffsets)
     #: The records that tasks have left out.
     left_out: LeftOut = field(init=False)
     #: Read-only views of the global stores for tasks, once these stores are filled.

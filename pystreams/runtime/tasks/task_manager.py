@@ -16,7 +16,6 @@ from pystreams.errors import (
     StateError,
     StateLockedError,
     StreamsError,
-    TaskMigratedError,
 )
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
@@ -40,6 +39,7 @@ from pystreams.runtime.tasks.assignment_plan import (
 from pystreams.runtime.tasks.changelog_guard import ChangelogGuard
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.committer import Committer
+from pystreams.runtime.tasks.last_commits import LastCommits
 from pystreams.runtime.tasks.overflow_reading import find_overflow
 from pystreams.runtime.tasks.pausing import Pausing
 from pystreams.runtime.tasks.purge import purges_of
@@ -98,7 +98,8 @@ class TaskManager:
         self._opener = opener
         self._restorer = restorer
         self._cache = cache
-        self._guard = _guard_of(context, clients, thread)
+        self._last_commits = LastCommits(clients.member, context.newest_offsets)
+        self._guard = _guard_of(context, clients, self._last_commits, thread)
         self._committer = Committer(clients.producer, clients.member, self._set_working, self._guard)
         self._purges = purges_of(context)
         self._bounds = TimeBounds(context.watch, clients.consumer)
@@ -350,9 +351,7 @@ class TaskManager:
         context = self._context
         self._producer.settle()
         context.broker.fence(context.built.application_id, [task.task_id for task in tasks])
-        committed = self._member.committed([partition for task in tasks for partition in task.inputs])
-        for task in tasks:
-            task.committed = {p: at for p in task.inputs if (at := committed[p]) is not None}
+        self._last_commits.find(tasks)
         find_overflow(tasks, context)
         for task in tasks:
             task.keep_time(task.committed, ahead=context.changelogs_ahead)
@@ -366,6 +365,13 @@ class TaskManager:
         self.wipe(outcome.corrupted)
         if outcome.failure is not None:
             raise outcome.failure
+        restored = self._tasks.having(TaskStatus.RESTORED)
+        for task in self._last_commits.changed(restored):
+            log.warning(
+                "task %s: the group has other offsets than before it was restored: it begins anew",
+                task.task_id,
+            )
+            self._begin_anew(task)
         self._start(self._tasks.having(TaskStatus.RESTORED))
 
     def wipe(self, corrupt: Mapping[TaskId, StreamsError]) -> None:
@@ -404,27 +410,13 @@ class TaskManager:
         self._producer.abort()
         try:
             # Whether the last commit has arrived or not: these have their state as of what the group has.
-            undone = self._guard.take_back([task for task in tasks if self._has_last_commit(task)])
+            changed = self._last_commits.changed(tasks)
+            undone = self._guard.take_back([task for task in tasks if task not in changed])
             commit(list[ActiveTask](), self._producer)
             for one in undone:
                 self._restorer.leave_out(one.partition, one.start_offset, one.end_offset)
         except StreamsError as error:
             log.warning("what is done once more may be counted twice in the stores: %s", error)
-
-    def _has_last_commit(self, task: ActiveTask) -> bool:
-        committed = self._member.committed(task.inputs)
-        return task.committed == {p: at for p, at in committed.items() if at is not None}
-
-    def _require_last_commit(self, task: ActiveTask) -> None:
-        """Raise ``TaskMigratedError`` if another member has committed since: a process that was frozen has a successor,
-        and records that this one has processed may be deleted."""
-        if not self._has_last_commit(task):
-            raise TaskMigratedError(
-                "Another member has gone on with a task",
-                where=f"task {task.task_id}",
-                why="the group has other offsets for it than this process has committed",
-                hint="this process joins the group again",
-            )
 
     def close(self, *, commit: bool) -> None:
         """Give up everything, after a commit of what is not committed yet, or without: the next start does it again."""
@@ -477,7 +469,7 @@ class TaskManager:
                     stateful=task.task_id in self._context.feeding_state,
                 )
             except OffsetOutOfRangeError:
-                self._require_last_commit(task)
+                self._last_commits.require([task])
                 raise
             self.working = task
             self._tasks.become(task, TaskStatus.STARTING)
@@ -507,6 +499,7 @@ class TaskManager:
             self._opener.give_up(task.task_id)
             return
         self._closed.add()
+        self._last_commits.saw(task)
         self._bounds.ends(task.task_id)
         self._restorer.withdraw(task.task_id)
         if was is TaskStatus.RUNNING:
@@ -601,6 +594,7 @@ class TaskManager:
 
     def commit(self) -> None:
         """Commit all running tasks."""
+        self._last_commits.before_first(self.running)
         self._pausing.report(self.running)
         self._committer.commit(self.running)
         self._pausing.reported()
@@ -644,7 +638,7 @@ class TaskManager:
             positions = {p: self._consumer.position(p) for p in inputs}
             lost = {p: at for p, at in positions.items() if not beginnings[p] <= at <= ends[p]}
             if lost and task.task_id in self._context.feeding_state:
-                self._require_last_commit(task)
+                self._last_commits.require([task])
                 error.extend(
                     where=f"task {task.task_id}", hint="a longer retention.ms of the topic prevents this"
                 )
@@ -668,13 +662,17 @@ class TaskManager:
         self.working = task
 
 
-def _guard_of(context: ClientContext, clients: ThreadClients, thread: str) -> ChangelogGuard | None:
+def _guard_of(
+    context: ClientContext, clients: ThreadClients, last_commits: LastCommits, thread: str
+) -> ChangelogGuard | None:
     broker = context.broker
     if broker.transactional:
         return None
+
+    def confirm(task: ActiveTask) -> None:
+        last_commits.require([task])
+        commit(list[ActiveTask](), clients.producer, clients.member, again=task.committed)
+
     return ChangelogGuard(
-        lambda: broker.consumer(f"{thread}-guard", "restore"),
-        context.admin,
-        lambda task: commit(list[ActiveTask](), clients.producer, clients.member, again=task.committed),
-        context.clock,
+        lambda: broker.consumer(f"{thread}-guard", "restore"), context.admin, confirm, context.clock
     )

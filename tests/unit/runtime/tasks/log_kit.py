@@ -27,6 +27,8 @@ class MemoryLog:
         self.partitions: defaultdict[TopicPartition, list[Line]] = defaultdict(list)
         self.topics: dict[str, int] = {}
         self.offsets: dict[TopicPartition, CommittedOffset] = {}
+        #: What a coordinator that still loads its offsets answers first, one answer after the other.
+        self.loading: list[dict[TopicPartition, CommittedOffset]] = []
         self.claimed: frozenset[TopicPartition] = frozenset()
         self.fenced: list[list[TaskId]] = []
         #: How often each method was called, and how many more times it is to fail.
@@ -103,7 +105,8 @@ class MemoryLog:
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, CommittedOffset | None]:
         self.called("committed")
-        return {partition: self.offsets.get(partition) for partition in partitions}
+        offsets = self.loading.pop(0) if self.loading else self.offsets
+        return {partition: offsets.get(partition) for partition in partitions}
 
 
 class MemoryConsumer:

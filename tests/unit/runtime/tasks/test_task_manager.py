@@ -54,7 +54,7 @@ def test_whatever_the_number_of_tasks_the_log_is_asked_once(tell: Any) -> None:
     # Once for what is restored, once for where to start.
     asked = ("fence", "committed", "beginning_offsets", "end_offsets")
     assert {method: world.log.calls[method] for method in asked} == dict(
-        zip(asked, (1, 1, 2, 2), strict=True)
+        zip(asked, (1, 2, 2, 2), strict=True)
     )
 
 

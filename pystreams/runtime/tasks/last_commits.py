@@ -1,0 +1,97 @@
+"""The last commits of tasks, as the group has them: from where tasks go on, and whether that is still so.
+
+The coordinator of a group may answer with old offsets, or without any, while it loads them. (Kafka 4.3 takes the end of
+the load of one epoch for that of another: ``CoordinatorRuntime``.) A task that began there would do committed work
+again. So offsets are compared with the newest that this process has seen, and read again before a task begins, and
+before it commits for the first time: until then nothing that it has done is final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from pystreams.broker.port import CommittedOffset, Member
+from pystreams.errors import BrokerUnavailableError, TaskMigratedError
+from pystreams.ids import TopicPartition
+from pystreams.runtime.tasks.active_task import ActiveTask
+
+
+class NewestOffsets:
+    """The highest committed offset of each partition that this process has seen. All of its threads share it."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[TopicPartition, int] = {}
+
+    def saw(self, partition: TopicPartition, committed: CommittedOffset) -> None:
+        self._offsets[partition] = max(self._offsets.get(partition, 0), committed.offset)
+
+    def is_older(self, partition: TopicPartition, committed: CommittedOffset | None) -> bool:
+        """Whether an answer of the group is older than one before it."""
+        return (0 if committed is None else committed.offset) < self._offsets.get(partition, 0)
+
+
+class LastCommits:
+    """Reads and compares the last commits of the tasks of one thread.
+
+    Its methods raise ``BrokerUnavailableError`` if the group does not answer, or with offsets that are too old.
+    """
+
+    def __init__(self, member: Member, newest: NewestOffsets) -> None:
+        self._member = member
+        self._newest = newest
+
+    def find(self, tasks: Collection[ActiveTask]) -> None:
+        """Tasks are to go on where the group says."""
+        committed = self._read(tasks)
+        for task in tasks:
+            task.committed = {p: committed[p] for p in task.inputs if p in committed}
+
+    def changed(self, tasks: Collection[ActiveTask]) -> list[ActiveTask]:
+        """The tasks for which the group has other offsets by now than their thread knows."""
+        if not tasks:
+            return []
+        committed = self._read(tasks)
+        return [
+            task
+            for task in tasks
+            if task.committed != {p: committed[p] for p in task.inputs if p in committed}
+        ]
+
+    def require(self, tasks: Collection[ActiveTask]) -> None:
+        """Raise ``TaskMigratedError`` if the group has other offsets for a task. Either a process that was frozen has a
+        successor, and records that this one has processed may be deleted; or the task began at an old offset."""
+        for task in self.changed(tasks):
+            raise TaskMigratedError(
+                "The group has other offsets for a task than this process knows",
+                where=f"task {task.task_id}",
+                why="another member has gone on with it, or the group's coordinator was still loading its offsets when "
+                "the task began",
+                hint="this process joins the group again, and goes on where the group says",
+            )
+
+    def before_first(self, tasks: Sequence[ActiveTask]) -> None:
+        """The same for the tasks that are about to commit for the first time."""
+        first = [task for task in tasks if not task.start_confirmed]
+        self.require(first)
+        for task in first:
+            task.start_confirmed = True
+
+    def saw(self, task: ActiveTask) -> None:
+        """A task ends here, and may be opened again in this process."""
+        for partition, committed in task.committed.items():
+            self._newest.saw(partition, committed)
+
+    def _read(self, tasks: Collection[ActiveTask]) -> dict[TopicPartition, CommittedOffset]:
+        answer = self._member.committed([partition for task in tasks for partition in task.inputs])
+        old = sorted(partition for partition, at in answer.items() if self._newest.is_older(partition, at))
+        if old:
+            raise BrokerUnavailableError(
+                "The group answers with older offsets than before, or without any",
+                where=", ".join(map(str, old)),
+                why="its coordinator may not have loaded all of them yet",
+                hint="it is asked again; if the offsets were set back by hand, start this process again",
+            )
+        committed = {partition: at for partition, at in answer.items() if at is not None}
+        for partition, at in committed.items():
+            self._newest.saw(partition, at)
+        return committed
