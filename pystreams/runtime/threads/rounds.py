@@ -28,6 +28,7 @@ from pystreams.runtime.group.membership_data import (
     unpack_tasks,
     unpack_topology,
 )
+from pystreams.runtime.recovery.rivals import Rivals
 from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
@@ -104,6 +105,7 @@ class ThreadParts:
     restorer: Restorer
     tasks: TaskManager
     requests: Requests[TaskManager]
+    rivals: Rivals
 
 
 class Rounds:
@@ -129,6 +131,7 @@ class Rounds:
         self._context = context
         self._cache = parts.cache
         self._requests = parts.requests
+        self._rivals = parts.rivals
         self._group_wait = group_wait
         self._clock = context.clock
         #: Events of the membership that are not carried out yet, because something failed on the way.
@@ -393,6 +396,7 @@ class Rounds:
         if isinstance(error, TransactionEndedError):
             # Joining again does not help if each transaction takes too long, or if two processes have the same id.
             self._note_trouble(error, until_commit=True)
+            self._rivals.look(self.clients.member)
         self._events.clear()
         self._owner.enter(ThreadState.PARTITIONS_REVOKED)
         self.tasks.lose_all()

@@ -32,6 +32,7 @@ from pystreams.runtime.group.membership_data import (
 )
 from pystreams.runtime.group.own_assignor import own_assignor
 from pystreams.runtime.group.situation import AssignorSettings
+from pystreams.runtime.recovery.rivals import Rivals
 from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import Restorer
@@ -249,8 +250,19 @@ class StreamThread:
         stopwatch = Stopwatch(self.name, context.clock, context.config.stall_timeout_ms)
         closing.append(stopwatch.close)
         tasks = TaskManager(context, clients, opener, restorer, stopwatch, cache, self.name)
-        parts = ThreadParts(clients, cache, restorer, tasks, self._requests)
+        parts = ThreadParts(clients, cache, restorer, tasks, self._requests, self._make_rivals())
         return Rounds(self, context, parts, group_wait)
+
+    def _make_rivals(self) -> Rivals:
+        context = self._context
+        return Rivals(
+            context.built.application_id,
+            self._transactional_id,
+            context.directory.process_file,
+            context.admin,
+            context.clock,
+            context.config.session_timeout_ms,
+        )
 
     def _start_restoring(self, closing: list[Callable[[], None]]) -> Restorer:
         """Start the thread that restores, which then has a consumer of its own."""

@@ -185,10 +185,15 @@ class StateDirectory:
         self.path = Path(state_dir) / application_id
 
     @property
+    def process_file(self) -> Path:
+        """The file with the process id."""
+        return self.path / PROCESS_FILE
+
+    @property
     def process_id(self) -> str:
         """The id (a UUID) of all processes that work in this directory; created at the first use, and then fixed."""
         make_directory(self.path)
-        path = self.path / PROCESS_FILE
+        path = self.process_file
         if not path.exists():
             draft = self.path / f"{PROCESS_FILE}.{uuid.uuid4()}"
             write_json(draft, {"format": FORMAT_VERSION, "process_id": str(uuid.uuid4())})
