@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Mapping
 from itertools import chain, compress, count, islice
+from math import inf
 from operator import ne
 from typing import Any
 
@@ -49,6 +50,8 @@ RENEW_AFTER_MS = 10_000.0
 
 _METADATA_TIMEOUT_S = 10.0
 _LEADERS_TIMEOUT_S = 1.0
+#: For so long leaders are taken for the same.
+_LEADERS_FRESH_MS = 5_000.0
 
 _ERROR = Message.error
 _TOPIC = Message.topic
@@ -104,8 +107,8 @@ class KafkaConsumer:
         #: Since when no broker has been reachable, and nothing has come, not even the end of a partition.
         self._down_ms: float | None = None
         self._readings: dict[TopicPartition, _Reading] = {}
-        #: The topics for whose leaders this client has asked.
-        self._looked_up: set[str] = set()
+        #: When this client has asked for the leaders of a topic (monotonic).
+        self._looked_up: dict[str, float] = {}
         self._end_offsets: dict[TopicPartition, int | None] = {}
         #: Errors to be raised by the next poll. Those of unassigned partitions are dropped.
         self._failures: dict[TopicPartition, StreamsError] = {}
@@ -183,15 +186,17 @@ class KafkaConsumer:
         return self._end_offsets[partition]
 
     def _look_up(self, topics: Collection[str]) -> None:
-        """Ask for the leaders of topics that this client has not read yet. librdkafka itself asks only when its timer
-        finds partitions without a leader, once a second (2.16). If no broker answers, that has to do."""
-        for topic in sorted(set(topics) - self._looked_up):
+        """Ask for the leaders of topics. librdkafka itself asks only when its timer finds partitions without a leader,
+        once a second (2.16), or when a leader has not answered for half a minute, because it is frozen. If no broker
+        answers, that has to do."""
+        fresh_ms = _monotonic_ms() - _LEADERS_FRESH_MS
+        for topic in sorted(topic for topic in set(topics) if self._looked_up.get(topic, -inf) < fresh_ms):
             try:
                 self._consumer.list_topics(topic, timeout=_LEADERS_TIMEOUT_S)
             except KafkaException as exception:
                 log.debug("%s: leaders of %s: %s", self._where, topic, text(error_of(exception)))
                 return
-            self._looked_up.add(topic)
+            self._looked_up[topic] = _monotonic_ms()
 
     def _renew(self) -> None:
         """Read on with a new client, which begins with the bootstrap servers. librdkafka (2.13 to 2.16 at least) drops

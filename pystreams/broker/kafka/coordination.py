@@ -22,8 +22,9 @@ from kafka.protocol.consumer import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from kafka.protocol.metadata import FindCoordinatorRequest
+from kafka.protocol.metadata import CoordinatorType
 
+from pystreams.broker.kafka.any_broker import ask_any_broker, finding, found
 from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
 from pystreams.broker.kafka.sockets import CLOSED_IF_NOT_CONNECTED
 from pystreams.broker.port import CommittedOffset
@@ -41,6 +42,8 @@ if logging.getLogger("kafka").level == logging.NOTSET:
 T = TypeVar("T")
 
 _RETRY_PAUSE_S: Final = 0.05
+#: A coordinator that has not answered for so long may be frozen: it is looked up again, if a request may be repeated.
+_SILENCE_MS: Final = 3_000.0
 
 #: Another broker is the coordinator, or it is not ready: find it and try again.
 MOVED: Final = (
@@ -215,10 +218,11 @@ class GroupConnection:
         return result
 
     def ask_broker(self, request: Any, node: int | None, timeout_ms: float) -> Any:
-        """Send a request to one broker (None: to any), once. Raises kafka-python's errors unchanged."""
-        if node is None and (node := self._manager.least_loaded_node()) is None:
-            raise errors.NodeNotReadyError("no broker is connected")
-        return self.run(self._send, request, node, Deadline(SystemClock(), timeout_ms))
+        """Send a request to one broker, once, or (None) to any that answers. Raises kafka-python's errors unchanged."""
+        deadline = Deadline(SystemClock(), timeout_ms)
+        if node is None:
+            return self.run(ask_any_broker, self._manager, request, deadline)
+        return self.run(self._send, request, node, deadline.remaining_ms())
 
     async def _ask(self, request: Any, read: Callable[[Any], T], deadline: Deadline, once: bool) -> T:
         while True:
@@ -227,30 +231,26 @@ class GroupConnection:
                 if self._node is None:
                     self._node = await self._find(deadline)
                 asked = once
-                return read(await self._send(request, self._node, deadline))
+                remaining_ms = deadline.remaining_ms()
+                wait_ms = remaining_ms if once else min(_SILENCE_MS, remaining_ms)
+                return read(await self._send(request, self._node, wait_ms))
             except (*UNANSWERED, *MOVED) as error:
                 self._node = None
                 if asked and isinstance(error, UNANSWERED):
                     raise
-                if isinstance(error, errors.KafkaTimeoutError) or deadline.expired():
+                if deadline.expired():
                     raise self._unavailable(error) from None
                 await self._net.sleep(_RETRY_PAUSE_S)
 
     async def _find(self, deadline: Deadline) -> int:
-        node = self._manager.least_loaded_node()
-        if node is None:
-            raise errors.NodeNotReadyError("no broker is connected")
-        request = FindCoordinatorRequest(key=self.group, key_type=0, coordinator_keys=[self.group])
-        response = await self._send(request, node, deadline)
-        found = response.coordinators[0] if response.coordinators else response
-        if found.error_code:
-            raise errors.for_code(found.error_code)(self.group)
-        node_id: int = found.node_id
+        request = finding(self.group, CoordinatorType.GROUP)
+        coordinator = found(await ask_any_broker(self._manager, request, deadline))
+        raise_for(coordinator.error_code, self.group)
+        node_id: int = coordinator.node_id
         return node_id
 
-    async def _send(self, request: Any, node: int, deadline: Deadline) -> Any:
-        remaining_ms = max(1.0, deadline.remaining_ms())
-        return await self._manager.wait_for(self._manager.send(request, node_id=node), remaining_ms)
+    async def _send(self, request: Any, node: int, timeout_ms: float) -> Any:
+        return await self._manager.wait_for(self._manager.send(request, node_id=node), max(1.0, timeout_ms))
 
     def _unavailable(self, error: BaseException) -> BrokerUnavailableError:
         return BrokerUnavailableError(

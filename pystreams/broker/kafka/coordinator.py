@@ -2,8 +2,9 @@
 
 Unchanged, kafka-python discards a finished join if no caller waited for it at that moment, sends no heartbeats between
 the end of a join and the poll that reads it, and does not report a membership lost during a join, nor a replaced static
-member. The overrides below change only that. Five of the names are private: kafka-python is pinned to a narrow range of
-versions, and tests with a real broker notice if their meaning changes.
+member. And it waits for minutes for a coordinator that is frozen. The overrides below change only that. Some of the
+names are private: kafka-python is pinned to a narrow range of versions, and tests with a real broker notice if their
+meaning changes.
 """
 
 # pyright knows an older kafka-python by heart.
@@ -16,16 +17,20 @@ from typing import Any
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 from kafka.coordinator.consumer import ConsumerCoordinator
-from kafka.errors import FencedInstanceIdError, RebalanceInProgressError
+from kafka.errors import FencedInstanceIdError, KafkaConnectionError, KafkaError, RebalanceInProgressError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.protocol.metadata import CoordinatorType
 
+from pystreams.broker.kafka.any_broker import ask_any_broker, finding, found
 from pystreams.broker.port import Assign, MemberAssignment, MemberInfo
-from pystreams.clock import SystemClock
+from pystreams.clock import Deadline, SystemClock
 from pystreams.ids import TopicPartition
 
 #: The version of the subscription's format with a field for the generation of the claims.
 _SUBSCRIPTION_VERSION = 2
 _ASSIGNMENT_VERSION = 1
+#: How often to see whether another broker has become the coordinator while a join is not answered.
+_JOIN_LOOK_S = 5.0
 
 
 class _Unread:
@@ -50,6 +55,8 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
 
     def __init__(self, client: Any, subscription: Any, on_loss: Callable[[], None], **configs: Any) -> None:
         self._unread = False
+        #: Counts the beginnings and ends of joins.
+        self._joins = 0
         #: Whether another process has taken the place of this static member.
         self.fenced = False
         #: When the last request was sent that was answered as one of a member.
@@ -72,12 +79,43 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
 
     async def _do_join_and_sync_async(self) -> Any:
         self._unread = False
-        assignment = await super()._do_join_and_sync_async()
+        self._joins += 1
+        self._manager.call_soon(self._watch_join, self._joins)
+        try:
+            assignment = await super()._do_join_and_sync_async()
+        finally:
+            self._joins += 1
         self._confirmed_ms = SystemClock().monotonic_ms()
         # From here on only heartbeats keep the membership, until a poll reads the assignment.
         self._unread = True
         self._enable_heartbeat()
         return assignment
+
+    async def _watch_join(self, number: int) -> None:
+        """A coordinator may hold the answer to a join back for minutes, until all members have joined; one that is
+        frozen never answers. If another broker is the coordinator by now, the join is given up, and repeated there."""
+        coordinator = self.coordinator_id
+        while True:
+            await self._net.sleep(_JOIN_LOOK_S)
+            if self._joins != number:
+                return
+            try:
+                now = found(await self._find_coordinator())
+            except KafkaError:
+                continue
+            if now.error_code or self._joins != number or f"coordinator-{now.node_id}" == coordinator:
+                continue
+            connection = self._manager._conns.get(coordinator)
+            if connection is not None:
+                connection.close(KafkaConnectionError("another broker coordinates the group"))
+            return
+
+    async def _send_group_coordinator_request(self) -> Any:
+        return self._handle_find_coordinator_response(await self._find_coordinator())
+
+    async def _find_coordinator(self) -> Any:
+        deadline = Deadline(SystemClock(), self.config["request_timeout_ms"])
+        return await ask_any_broker(self._manager, finding(self.group_id, CoordinatorType.GROUP), deadline)
 
     def stable(self) -> bool:
         """Called only by the heartbeat loop."""

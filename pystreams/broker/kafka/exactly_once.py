@@ -122,6 +122,7 @@ class ExactlyOnceProducer(RecordSender):
             self._connect()
         # First what can fail alone: librdkafka initialises a client only once.
         connection = self._connection()
+        connection.forget_coordinators()
         if self._hanging is not None:
             try:
                 self._hanging.end(connection)

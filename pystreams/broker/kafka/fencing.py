@@ -29,6 +29,7 @@ def fence_the_dead(
     """End the open transactions of a group's former members; give their transactional ids. Raises
     ``BrokerUnavailableError``, ``BrokerError``."""
     where = f"group {group}, {where}"
+    connection.forget_coordinators()
     try:
         # First the transactions, then the members: who opens one is a member before.
         ids = connection.open_transactions(transactional_ids_of(group))

@@ -41,8 +41,13 @@ _SETTINGS: Final[dict[type[errors.KafkaError], str]] = {
     "and group.max.session.timeout.ms",
     errors.InvalidGroupIdError: "choose another application_id",
 }
-#: Two have taken over a transactional id at the same moment; the coordinator has refused one of them.
-_TAKEN_OVER: Final = (errors.ProducerFencedError, errors.InvalidProducerEpochError)
+#: They are over soon, although kafka-python does not say so. Two have taken over a transactional id at the same moment,
+#: and the coordinator has refused one of them. A broker has only just joined the cluster.
+_SOON_OVER: Final = (
+    errors.ProducerFencedError,
+    errors.InvalidProducerEpochError,
+    errors.UnknownBrokerIdError,
+)
 
 
 def migrated(why: str, where: str) -> TaskMigratedError:
@@ -67,6 +72,6 @@ def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:
             why=f"the brokers do not know a topic with this name any more ({why})",
             hint="was it deleted? Create it again, then restart the application",
         )
-    if getattr(error, "retriable", False) or isinstance(error, _TAKEN_OVER):
+    if getattr(error, "retriable", False) or isinstance(error, _SOON_OVER):
         return BrokerUnavailableError(what, where=where, why=why, hint="pystreams tries again")
     return BrokerError(what, where=where, why=why, hint=_HINTS.get(type(error), ""))

@@ -48,6 +48,9 @@ _FLUSH_TIMEOUT_S: Final = 30.0
 _REPORT_RECORDS: Final = 500
 #: While a commit waits for a flush, it keeps its member alive this often.
 FLUSH_SLICE_S: Final = 0.5
+#: When records have not been acknowledged for so long, their leaders are looked up, again and again.
+_SILENCE_MS: Final = 2_000.0
+_LEADERS_TIMEOUT_S: Final = 1.0
 
 #: The broker and an idempotent producer disagree about the sent records: both start again, and the records are sent
 #: again. When librdkafka gives up because of this, it drops its whole queue.
@@ -217,6 +220,7 @@ class RecordSender:
 
     def _flush(self, member: GroupMember | None) -> None:
         deadline = Deadline(SystemClock(), 1000 * _FLUSH_TIMEOUT_S)
+        silence = Deadline(SystemClock(), _SILENCE_MS)
         while self._serve(self._client.flush, FLUSH_SLICE_S) > 0 and not self._failed_for_good():
             if member is not None:
                 member.keep_alive()
@@ -227,8 +231,18 @@ class RecordSender:
                     why=f"{len(self._client)} records are not acknowledged after {_FLUSH_TIMEOUT_S:g} s",
                     hint="is the broker reachable, and are enough replicas in sync?",
                 )
+            if silence.expired():
+                self._look_up_leaders()
+                silence = Deadline(SystemClock(), _SILENCE_MS)
         if self._failure is not None:
             raise self._failure
+
+    def _look_up_leaders(self) -> None:
+        """Or librdkafka may look for them at the broker that is frozen, and would wait for its answer."""
+        try:
+            self._client.list_topics(timeout=_LEADERS_TIMEOUT_S)
+        except KafkaException as exception:
+            log.debug("%s: leaders are not known: %s", self._where, text(error_of(exception)))
 
     def _serve(self, wait: Callable[[float], int], timeout_s: float) -> int:
         """Wait for deliveries; gives what librdkafka gives. After a fatal error no record is delivered."""

@@ -52,8 +52,8 @@ _PRODUCER: Final[Mapping[str, Any]] = {
 _DELIVERY_MS_MIN: Final = 10_000
 #: How long a topic that a broker does not know may still be one that was just created.
 _TOPIC_IS_GONE_AFTER_MS: Final = 8_000
-#: Shorter than Java's 30 s, so that another coordinator is found sooner.
-_MEMBER_REQUEST_TIMEOUT_MS: Final = 10_000
+#: Shorter than Java's 30 s, so that members find another coordinator, and transactions another leader, sooner.
+_SOON_TIMEOUT_MS: Final = 10_000
 #: The leader receives the user data of all members in one response.
 _MEMBER_RECEIVE_BYTES_MAX: Final = 100_000_000
 
@@ -152,7 +152,10 @@ class KafkaSettings:
 
     def exactly_once_producer(self, client_id: str) -> dict[str, Any]:
         """The settings of a producer whose commits are transactions, without its transactional id."""
-        return {**self.producer(client_id), "transaction.timeout.ms": self.transaction_timeout_ms}
+        settings = {**self.producer(client_id), "transaction.timeout.ms": self.transaction_timeout_ms}
+        if "request.timeout.ms" not in given_for(self.client_settings, "producer"):
+            settings["socket.timeout.ms"] = _SOON_TIMEOUT_MS
+        return settings
 
     @property
     def producer_room_timeout_s(self) -> float:
@@ -169,7 +172,7 @@ class KafkaSettings:
             if row.member and name in settings
         }
         if "request.timeout.ms" not in given_for(self.client_settings, role):
-            options["request_timeout_ms"] = _MEMBER_REQUEST_TIMEOUT_MS
+            options["request_timeout_ms"] = _SOON_TIMEOUT_MS
         if "SSL" in settings["security.protocol"].split("_"):
             options["ssl_context"] = tls_context(settings)
         if role in self._tokens:

@@ -23,7 +23,7 @@ from kafka.protocol.admin import (
     DescribeTransactionsRequest,
     ListTransactionsRequest,
 )
-from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
+from kafka.protocol.metadata import CoordinatorType, MetadataRequest
 from kafka.protocol.producer import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -33,6 +33,7 @@ from kafka.protocol.producer import (
 )
 
 from pystreams.broker.kafka import streams_group
+from pystreams.broker.kafka.any_broker import finding, found
 from pystreams.broker.kafka.coordination import MOVED, UNANSWERED, GroupConnection, by_topic, raise_for
 from pystreams.broker.kafka.member import MemberIdentity
 from pystreams.broker.port import CommittedOffset
@@ -49,6 +50,8 @@ OVER: Final = frozenset({COMMITTED, "CompleteAbort"})
 #: The id was taken over after its last transaction.
 NOTHING: Final = frozenset({"Empty", "Dead"})
 
+#: A broker that does not answer may be frozen; the cluster soon knows.
+_LIST_TIMEOUT_MS: Final = 3_000.0
 _REFRESH_TIMEOUT_MS: Final = 1_000.0
 _PAUSE_S: Final = 0.01
 
@@ -83,6 +86,11 @@ class TransactionConnection:
     def close(self) -> None:
         self._connection.close()
 
+    def forget_coordinators(self) -> None:
+        """Something has failed, so look up all coordinators again: one that is frozen answers nothing, and each request
+        to it would wait for its timeout."""
+        self._nodes.clear()
+
     def producer_id(self, transactional_id: str) -> ProducerId:
         """The last producer that has taken a transactional id."""
         return self.last_transaction(transactional_id).producer
@@ -93,10 +101,10 @@ class TransactionConnection:
         """Raises ``TransactionalIdNotFoundError`` if nobody has taken the id so far."""
 
         def read(response: Any) -> LastTransaction:
-            (found,) = response.transaction_states
-            raise_for(found.error_code, transactional_id)
-            producer = ProducerId(transactional_id, found.producer_id, found.producer_epoch)
-            return LastTransaction(producer, found.transaction_state)
+            (state,) = response.transaction_states
+            raise_for(state.error_code, transactional_id)
+            producer = ProducerId(transactional_id, state.producer_id, state.producer_epoch)
+            return LastTransaction(producer, state.transaction_state)
 
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
         return self._ask(transactional_id, CoordinatorType.TRANSACTION, request, read, timeout_ms)
@@ -176,30 +184,36 @@ class TransactionConnection:
         self._ask_transactions(producer.transactional_id, request)
 
     def open_transactions(self, pattern: re.Pattern[str]) -> set[str]:
-        """The transactional ids that match and have an open transaction, on all brokers."""
-        found: set[str] = set()
-        for broker in self._connection.client.cluster.brokers():
+        """The transactional ids that match and have an open transaction, on all brokers that are in the cluster now:
+        one that is gone coordinates nothing."""
+        matching: set[str] = set()
+        cluster = self._connection.ask_broker(
+            MetadataRequest(topics=[], min_version=1), None, REQUEST_TIMEOUT_MS
+        )
+        for broker in cluster.brokers:
             request = ListTransactionsRequest(state_filters=[ONGOING], producer_id_filters=[])
-            answer = self._connection.ask_broker(request, broker.node_id, REQUEST_TIMEOUT_MS)
+            answer = self._connection.ask_broker(request, broker.node_id, _LIST_TIMEOUT_MS)
             raise_for(answer.error_code)
             ids = (state.transactional_id for state in answer.transaction_states)
-            found.update(transactional_id for transactional_id in ids if pattern.fullmatch(transactional_id))
-        return found
+            matching.update(
+                transactional_id for transactional_id in ids if pattern.fullmatch(transactional_id)
+            )
+        return matching
 
     def members_ids(self, group: str) -> set[str]:
         """The transactional ids of a group's members; none if it has never had any. A member's is its client id; but
         of a static one Kafka keeps the client id with which it came first."""
 
         def read(response: Any) -> set[str]:
-            (found,) = response.groups
-            if found.error_code == errors.GroupIdNotFoundError.errno:
+            (described,) = response.groups
+            if described.error_code == errors.GroupIdNotFoundError.errno:
                 return set()
-            raise_for(found.error_code, group)
+            raise_for(described.error_code, group)
             return {
                 member.client_id
                 if member.group_instance_id is None
                 else transactional_id_of_instance(group, member.group_instance_id)
-                for member in found.members
+                for member in described.members
             }
 
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False, min_version=4)
@@ -294,11 +308,9 @@ class TransactionConnection:
         known = self._nodes.get((key, kind))
         if known is not None:
             return known
-        request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
-        response = self._connection.ask_broker(request, None, deadline.remaining_ms())
-        found = response.coordinators[0] if response.coordinators else response
-        raise_for(found.error_code, key)
-        node: int = found.node_id
+        coordinator = found(self._connection.ask_broker(finding(key, kind), None, deadline.remaining_ms()))
+        raise_for(coordinator.error_code, key)
+        node: int = coordinator.node_id
         self._nodes[key, kind] = node
         return node
 

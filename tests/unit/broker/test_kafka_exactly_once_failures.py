@@ -34,6 +34,9 @@ class Coordinators:
     def __init__(self) -> None:
         self.error: errors.KafkaError = errors.KafkaTimeoutError("no answer")
 
+    def forget_coordinators(self) -> None:
+        """Nothing is known of them."""
+
     def producer_id(self, transactional_id: str) -> Any:
         raise self.error
 
