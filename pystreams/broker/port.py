@@ -516,7 +516,7 @@ class Broker(Protocol):
         """A function that connects to the same log again; picklable, for other processes."""
         ...
 
-    def fence(self, group: str, tasks: Collection[TaskId]) -> None:
+    def fence(self, content: TransactionContent, tasks: Collection[TaskId]) -> None:
         """Prevent further commits of the former owners of ``tasks``, as far as the log can. Called for newly assigned
         tasks before their committed offsets are read. Raises ``BrokerUnavailableError``."""
         ...

@@ -100,7 +100,7 @@ class EmbeddedBroker:
             self._busy_timeout_ms,
         )
 
-    def fence(self, group: str, tasks: Collection[TaskId]) -> None:
+    def fence(self, content: TransactionContent, tasks: Collection[TaskId]) -> None:
         """Does nothing: a commit checks in its own transaction whether the member still has the partitions."""
 
     def member(

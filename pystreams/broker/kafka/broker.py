@@ -170,13 +170,13 @@ class KafkaBroker:
             self._admin_id.removesuffix("-admin"),
         )
 
-    def fence(self, group: str, tasks: Collection[TaskId]) -> None:
+    def fence(self, content: TransactionContent, tasks: Collection[TaskId]) -> None:
         """Exactly once, end the open transactions of members that are gone. At least once it does nothing: the group
         refuses the offsets of a replaced member, its records cannot be refused; ``ChangelogGuard`` repairs changelogs
         that they have changed."""
         if self.transactional:
             timeout_ms = self._settings.transaction_timeout_ms
-            fence_the_dead(self._transactions(), group, timeout_ms, self.description)
+            fence_the_dead(self._transactions(), content, timeout_ms, self.description)
 
     def member(
         self,

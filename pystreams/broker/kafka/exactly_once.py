@@ -22,7 +22,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kafka import errors
 
 from pystreams.broker.kafka.failures import error_of, is_unavailable, served, text
-from pystreams.broker.kafka.group_failures import refused
+from pystreams.broker.kafka.group_failures import is_transient, refused
 from pystreams.broker.kafka.group_member import GroupMember
 from pystreams.broker.kafka.hanging_transactions import HangingTransactions
 from pystreams.broker.kafka.producer import own_member
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 _SETTLE_TIMEOUT_S: Final = 10.0
 _END_TIMEOUT_S: Final = 10.0
 _LOOK_TIMEOUT_MS: Final = 1_000.0
-_LOOK_PAUSE_MS: Final = 2_000.0
+_LOOK_PAUSE_S: Final = 0.1
 #: How long offsets are offered again while the group is between two generations.
 _OFFSETS_TIMEOUT_S: Final = 10.0
 _OFFSETS_PAUSE_S: Final = 0.01
@@ -103,7 +103,6 @@ class ExactlyOnceProducer(RecordSender):
             if content is None
             else HangingTransactions(transactional_id, self._timeout_ms, content, where)
         )
-        self._next_look_ms = 0.0
         try:
             super().__init__(own, where, clock, admin, room_timeout_s)
         except KafkaException as exception:
@@ -151,20 +150,27 @@ class ExactlyOnceProducer(RecordSender):
 
     def _something_hangs(self, producer: ProducerId) -> bool:
         """Whether a broker has left something of the last transaction open. Looked up after a connection was lost: the
-        broker may have been killed. If there is no answer, it is looked up again later."""
+        broker may have been killed. Raises ``BrokerUnavailableError`` if there is no answer: the abort of a next
+        transaction would end the last one's records with its own."""
         if self._hanging is None or self._begun:
             return False
         self._serve(self._client.poll, 0)
-        errors_now, now_ms = self._errors.count, SystemClock().monotonic_ms()
-        if errors_now == self._errors_looked_at or now_ms < self._next_look_ms:
+        errors_now = self._errors.count
+        if errors_now == self._errors_looked_at:
             return False
-        try:
-            hangs = self._hanging.hang(self._connection(), producer, _LOOK_TIMEOUT_MS)
-        except (errors.KafkaError, StreamsError) as error:
-            log.debug("%s: whether a transaction hangs is not known: %s", self._where, error)
-            return False
-        finally:
-            self._next_look_ms = SystemClock().monotonic_ms() + _LOOK_PAUSE_MS
+        deadline = Deadline(SystemClock(), 1000 * _SETTLE_TIMEOUT_S)
+        while True:
+            try:
+                hangs = self._hanging.hang(self._connection(), producer, _LOOK_TIMEOUT_MS)
+                break
+            except errors.KafkaError as error:
+                if not is_transient(error):
+                    log.debug("%s: whether a transaction hangs cannot be known: %s", self._where, error)
+                    hangs = False
+                    break
+                if deadline.expired():
+                    raise self._not_settled(error) from None
+                time.sleep(_LOOK_PAUSE_S)
         self._errors_looked_at = errors_now
         return hangs
 

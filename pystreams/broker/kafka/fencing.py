@@ -1,4 +1,5 @@
-"""Ends the open transactions of members that are gone, before others take their tasks over.
+"""Ends the open transactions of members that are gone, before others take their tasks over, also those that only hang
+(``hanging_transactions``).
 
 An open transaction holds back everything that is read as committed: the tasks' offsets, their changelogs, and every
 partition of the repartition topics that the dead member wrote to. It would end by its timeout. (Kafka Streams waits for
@@ -11,12 +12,21 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Collection
 from typing import Final
 
 from kafka import errors
 
 from pystreams.broker.kafka.group_failures import refused
-from pystreams.broker.kafka.transaction_coordination import TransactionConnection
+from pystreams.broker.kafka.hanging_transactions import HangingTransactions, producers_with_open
+from pystreams.broker.kafka.transaction_coordination import (
+    ONGOING,
+    OVER,
+    REQUEST_TIMEOUT_MS,
+    ListedTransaction,
+    TransactionConnection,
+)
+from pystreams.broker.port import TransactionContent
 
 log = logging.getLogger(__name__)
 
@@ -24,23 +34,36 @@ _UUID: Final = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 def fence_the_dead(
-    connection: TransactionConnection, group: str, transaction_timeout_ms: int, where: str
+    connection: TransactionConnection, content: TransactionContent, transaction_timeout_ms: int, where: str
 ) -> list[str]:
     """End the open transactions of a group's former members; give their transactional ids. Raises
     ``BrokerUnavailableError``, ``BrokerError``."""
-    where = f"group {group}, {where}"
+    where = f"group {content.group}, {where}"
     connection.forget_coordinators()
     try:
         # First the transactions, then the members: who opens one is a member before.
-        ids = connection.open_transactions(transactional_ids_of(group))
-        dead = sorted(ids - connection.members_ids(group)) if ids else []
+        last = connection.transactions(transactional_ids_of(content.group))
+        members = connection.members_ids(content.group) if last else set[str]()
+        dead = _open(connection, content, [one for one in last if one.transactional_id not in members])
         for transactional_id in dead:
-            connection.wait_for_end(transactional_id, transaction_timeout_ms)
+            HangingTransactions(transactional_id, transaction_timeout_ms, content, where).end(connection)
             log.info("%s: ended the open transaction of %s, which is gone", where, transactional_id)
     except errors.KafkaError as error:
         _refresh(connection, where)
         raise refused(error, "Transactions of former members cannot be ended", where) from None
     return dead
+
+
+def _open(
+    connection: TransactionConnection,
+    content: TransactionContent,
+    transactions: Collection[ListedTransaction],
+) -> list[str]:
+    """The transactional ids of those that are ongoing, or over and still open in a partition."""
+    over = {one.producer_id: one for one in transactions if one.state in OVER}
+    hang = producers_with_open(connection, content, REQUEST_TIMEOUT_MS) & over.keys() if over else set[int]()
+    found = [one for one in transactions if one.state == ONGOING] + [over[producer] for producer in hang]
+    return sorted(one.transactional_id for one in found)
 
 
 def transactional_ids_of(group: str) -> re.Pattern[str]:

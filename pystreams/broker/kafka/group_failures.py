@@ -41,13 +41,8 @@ _SETTINGS: Final[dict[type[errors.KafkaError], str]] = {
     "and group.max.session.timeout.ms",
     errors.InvalidGroupIdError: "choose another application_id",
 }
-#: They are over soon, although kafka-python does not say so. Two have taken over a transactional id at the same moment,
-#: and the coordinator has refused one of them. A broker has only just joined the cluster.
-_SOON_OVER: Final = (
-    errors.ProducerFencedError,
-    errors.InvalidProducerEpochError,
-    errors.UnknownBrokerIdError,
-)
+#: Two have taken over a transactional id at the same moment; the coordinator has refused one of them.
+_TAKEN_OVER: Final = (errors.ProducerFencedError, errors.InvalidProducerEpochError)
 
 
 def migrated(why: str, where: str) -> TaskMigratedError:
@@ -58,6 +53,11 @@ def migrated(why: str, where: str) -> TaskMigratedError:
         why=why,
         hint="it joins again; the new owners of its tasks process the records since its last commit",
     )
+
+
+def is_transient(error: errors.KafkaError) -> bool:
+    """Whether the same request may succeed later. A broker that is not known may have gone, or have just come."""
+    return bool(getattr(error, "retriable", False)) or isinstance(error, errors.UnknownBrokerIdError)
 
 
 def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:
@@ -72,6 +72,6 @@ def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:
             why=f"the brokers do not know a topic with this name any more ({why})",
             hint="was it deleted? Create it again, then restart the application",
         )
-    if getattr(error, "retriable", False) or isinstance(error, _SOON_OVER):
+    if is_transient(error) or isinstance(error, _TAKEN_OVER):
         return BrokerUnavailableError(what, where=where, why=why, hint="pystreams tries again")
     return BrokerError(what, where=where, why=why, hint=_HINTS.get(type(error), ""))

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -160,21 +160,47 @@ class HangingTransactions:
     ) -> _Found:
         """Ask the leaders of all partitions. Raises an error if one of them has no leader."""
         found = _Found()
-        leaders = _leaders(connection, {*self._content.topics, _OFFSETS_TOPIC}, timeout_ms, found)
-        for node, partitions in leaders.items():
-            topic = DescribeProducersRequest.TopicRequest
-            request = DescribeProducersRequest(
-                topics=[
-                    topic(name=name, partition_indexes=numbers)
-                    for name, numbers in by_topic(partitions).items()
-                ]
-            )
-            for described in connection.ask_broker(request, node, timeout_ms).topics:
-                for partition in described.partitions:
-                    _sort(
-                        TopicPartition(described.name, partition.partition_index), partition, producer, found
-                    )
+        for partition, described in _described(connection, self._content, timeout_ms, found):
+            if any(active.producer_id == producer.producer_id for active in _with_open(described)):
+                found.open.add(partition)
         return found
+
+
+def producers_with_open(
+    connection: TransactionConnection, content: TransactionContent, timeout_ms: float
+) -> set[int]:
+    """The ids of producers that have something open in a partition, as far as the login may see it. Raises an error if
+    a partition has no leader."""
+    described = _described(connection, content, timeout_ms, _Found())
+    return {active.producer_id for _, partition in described for active in _with_open(partition)}
+
+
+def _described(
+    connection: TransactionConnection, content: TransactionContent, timeout_ms: float, found: _Found
+) -> Iterator[tuple[TopicPartition, Any]]:
+    """What the leaders of all partitions say about their producers; hidden ones are added to ``found``."""
+    leaders = _leaders(connection, {*content.topics, _OFFSETS_TOPIC}, timeout_ms, found)
+    for node, partitions in leaders.items():
+        topic = DescribeProducersRequest.TopicRequest
+        request = DescribeProducersRequest(
+            topics=[
+                topic(name=name, partition_indexes=numbers) for name, numbers in by_topic(partitions).items()
+            ]
+        )
+        for described in connection.ask_broker(request, node, timeout_ms).topics:
+            for one in described.partitions:
+                partition = TopicPartition(described.name, one.partition_index)
+                if one.error_code == errors.TopicAuthorizationFailedError.errno:
+                    found.hidden.add(partition)
+                    continue
+                if one.error_code == errors.UnknownTopicOrPartitionError.errno:
+                    raise _not_ready(str(partition))
+                raise_for(one.error_code, str(partition))
+                yield partition, one
+
+
+def _with_open(described: Any) -> list[Any]:
+    return [active for active in described.active_producers if active.current_txn_start_offset >= 0]
 
 
 def _leaders(
@@ -202,19 +228,6 @@ def _leaders(
             raise_for(partition.error_code, f"{topic.name}-{partition.partition_index}")
             leaders[partition.leader_id].append(TopicPartition(topic.name, partition.partition_index))
     return leaders
-
-
-def _sort(partition: TopicPartition, described: Any, producer: ProducerId, found: _Found) -> None:
-    code = described.error_code
-    if code == errors.TopicAuthorizationFailedError.errno:
-        found.hidden.add(partition)
-        return
-    if code == errors.UnknownTopicOrPartitionError.errno:
-        raise _not_ready(str(partition))
-    raise_for(code, str(partition))
-    for active in described.active_producers:
-        if active.producer_id == producer.producer_id and active.current_txn_start_offset >= 0:
-            found.open.add(partition)
 
 
 def _not_ready(what: str) -> errors.KafkaError:

@@ -75,6 +75,14 @@ class LastTransaction(NamedTuple):
     state: str
 
 
+class ListedTransaction(NamedTuple):
+    """The same in a list of all, in which brokers name no epochs."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
 class TransactionConnection:
     """Requests to the coordinators of transactions and groups. Threads may share it. Its methods raise kafka-python's
     errors unchanged; after one of ``UNANSWERED`` the outcome is not known."""
@@ -183,21 +191,22 @@ class TransactionConnection:
         )
         self._ask_transactions(producer.transactional_id, request)
 
-    def open_transactions(self, pattern: re.Pattern[str]) -> set[str]:
-        """The transactional ids that match and have an open transaction, on all brokers that are in the cluster now:
-        one that is gone coordinates nothing."""
-        matching: set[str] = set()
+    def transactions(self, pattern: re.Pattern[str]) -> list[ListedTransaction]:
+        """The last transactions of the transactional ids that match, on all brokers that are in the cluster now: one
+        that is gone coordinates nothing."""
+        matching: list[ListedTransaction] = []
         cluster = self._connection.ask_broker(
             MetadataRequest(topics=[], min_version=1), None, REQUEST_TIMEOUT_MS
         )
         for broker in cluster.brokers:
-            request = ListTransactionsRequest(state_filters=[ONGOING], producer_id_filters=[])
+            request = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
             answer = self._connection.ask_broker(request, broker.node_id, _LIST_TIMEOUT_MS)
             raise_for(answer.error_code)
-            ids = (state.transactional_id for state in answer.transaction_states)
-            matching.update(
-                transactional_id for transactional_id in ids if pattern.fullmatch(transactional_id)
-            )
+            matching += [
+                ListedTransaction(one.transactional_id, one.producer_id, one.transaction_state)
+                for one in answer.transaction_states
+                if pattern.fullmatch(one.transactional_id)
+            ]
         return matching
 
     def members_ids(self, group: str) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pystreams.broker.port import Admin, Broker
+from pystreams.broker.port import Admin, Broker, TransactionContent
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.engine.failures.left_out import LeftOut
@@ -30,6 +30,7 @@ from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.disk.worker_number import WorkerNumber
 from pystreams.take_over.hand_over_record import HandOverCheck
 from pystreams.take_over.last_run import TopologyInUse
+from pystreams.topics.topic_plan import written_topics
 from pystreams.topology.built import BuiltTopology, SubTopology
 
 
@@ -96,6 +97,12 @@ class ClientContext:
     def changelogs_ahead(self) -> bool:
         """Whether changelogs may hold what was not committed, or what a hand-over has undone."""
         return not self.broker.transactional or bool(self.hand_over.attempt)
+
+    @property
+    def transaction_content(self) -> TransactionContent:
+        """What the transactions of the application's threads may hold."""
+        dead_letters = self.config.errors_dead_letter_queue_topic_name
+        return TransactionContent(self.built.application_id, written_topics(self.built, dead_letters))
 
     def subtopology(self, task: TaskId) -> SubTopology:
         return self.built.subtopologies[task.subtopology]

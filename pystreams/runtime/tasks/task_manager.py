@@ -350,7 +350,7 @@ class TaskManager:
         have made their last commits."""
         context = self._context
         self._producer.settle()
-        context.broker.fence(context.built.application_id, [task.task_id for task in tasks])
+        context.broker.fence(context.transaction_content, [task.task_id for task in tasks])
         self._last_commits.find(tasks)
         find_overflow(tasks, context)
         for task in tasks:

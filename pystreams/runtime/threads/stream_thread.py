@@ -13,7 +13,6 @@ from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
 from pystreams.broker.group_application import GroupApplication
-from pystreams.broker.port import TransactionContent
 from pystreams.clock import Deadline
 from pystreams.errors import StreamsError, TaskMigratedError
 from pystreams.ids import MemberName, TaskId
@@ -53,7 +52,6 @@ from pystreams.runtime.threads.thread_end import ask_all_to_stop, close_all, pla
 from pystreams.runtime.threads.thread_state import THREAD_SUCCESSORS, ThreadState
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.task_assignor import TaskInfo
-from pystreams.topics.topic_plan import written_topics
 from pystreams.transitions import check_transition
 
 log = logging.getLogger(__name__)
@@ -227,11 +225,9 @@ class StreamThread:
         group_wait = self._group_wait()
         consumer = broker.consumer(f"{self.name}-consumer")
         closing.append(consumer.close)
-        content = TransactionContent(
-            context.built.application_id,
-            written_topics(context.built, context.config.errors_dead_letter_queue_topic_name),
+        producer = broker.producer(
+            f"{self.name}-producer", self._transactional_id, context.transaction_content
         )
-        producer = broker.producer(f"{self.name}-producer", self._transactional_id, content)
         closing.append(producer.close)
         member = broker.member(
             self.name,

@@ -21,12 +21,12 @@ from pystreams.broker.kafka.exactly_once import ExactlyOnceProducer
 from pystreams.broker.kafka.member import MemberIdentity
 from pystreams.broker.kafka.transaction_coordination import ProducerId
 from pystreams.broker.port import CommittedOffset, TransactionContent
-from pystreams.errors import BrokerUnavailableError
-from pystreams.ids import TopicPartition
+from pystreams.ids import TaskId, TopicPartition
 from tests.kafka.support import Cluster
 from tests.live.support import eventually
 
-ID, GROUP = "shop-1", "shop"
+ID, GROUP = "shop-0b1e6c0e-6a54-4f0a-9d7e-2a3c6c2f3b11-1-1", "shop"
+CONTENT = TransactionContent(GROUP, frozenset({"t"}))
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 OFFSETS = {FIRST: CommittedOffset(7)}
 LOST = KafkaError(KafkaError._TRANSPORT, "the broker has closed the connection")
@@ -114,16 +114,8 @@ class Writer:
 
 @pytest.fixture
 def successor(cluster: Cluster) -> Iterator[ExactlyOnceProducer]:
-    with closing(cluster.broker.producer("p", ID, TransactionContent(GROUP, frozenset({"t"})))) as producer:
+    with closing(cluster.broker.producer("p", ID, CONTENT)) as producer:
         yield producer
-
-
-def unstable(cluster: Cluster) -> bool:
-    try:
-        cluster.committed(GROUP)
-    except BrokerUnavailableError:
-        return True
-    return False
 
 
 def all_is_stable(cluster: Cluster) -> bool:
@@ -142,11 +134,24 @@ def test_who_takes_the_id_over_ends_what_hangs(cluster: Cluster, successor, comm
     writer.leave_hanging()
     assert not all_is_stable(cluster)
     successor.settle()
-    eventually(lambda: all_is_stable(cluster), "every partition has its marker", timeout_s=20)
+    eventually(lambda: all_is_stable(cluster), "every partition has its marker")
     assert read(cluster) == ([b"hanging", b"whole"] if committed else [])
     assert cluster.committed(GROUP) == (OFFSETS if committed else {})
     assert "t-1" in caplog.text
     assert ("was committed" if committed else "was aborted") in caplog.text
+
+
+@pytest.mark.parametrize("committed", [True, False], ids=["committed", "aborted"])
+def test_who_takes_tasks_over_ends_what_hangs_of_a_member_that_is_gone(cluster: Cluster, committed: bool):
+    """Its id may never be used again, and the offsets of the tasks stay unstable until then."""
+    writer = Writer(cluster.broker)
+    writer.transaction(committed=committed)
+    writer.leave_hanging()
+    assert not all_is_stable(cluster)
+    cluster.broker.fence(CONTENT, [TaskId(0, 0)])
+    eventually(lambda: all_is_stable(cluster), "every partition has its marker")
+    assert read(cluster) == ([b"hanging", b"whole"] if committed else [])
+    assert cluster.committed(GROUP) == (OFFSETS if committed else {})
 
 
 def test_who_has_the_id_ends_what_hangs_after_a_connection_was_lost(cluster: Cluster, successor):
@@ -160,6 +165,6 @@ def test_who_has_the_id_ends_what_hangs_after_a_connection_was_lost(cluster: Clu
     successor.send("t", 1, b"k", b"dropped", 1, ())
     successor.abort()
     successor.settle()
-    eventually(lambda: all_is_stable(cluster), "every partition has its marker", timeout_s=20)
+    eventually(lambda: all_is_stable(cluster), "every partition has its marker")
     assert read(cluster) == [b"hanging", b"whole"]
     assert cluster.committed(GROUP) == OFFSETS

@@ -10,7 +10,7 @@ import pytest
 from pystreams import App, TimeWindows
 from pystreams.broker.kafka.fencing import transactional_ids_of
 from pystreams.broker.kafka.member import MemberIdentity
-from pystreams.broker.port import CommittedOffset
+from pystreams.broker.port import CommittedOffset, TransactionContent
 from pystreams.errors import TaskMigratedError
 from pystreams.ids import TaskId, transactional_id_of_instance
 from tests.kafka.exactly_once.word_counts import APPLICATION, READ, WordCounts
@@ -19,6 +19,7 @@ from tests.live.support import caught_up, eventually, run_to_the_end
 from tests.unit.broker.log_helpers import deal
 
 PROCESS = "0b1e6c0e-6a54-4f0a-9d7e-2a3c6c2f3b11"
+CONTENT = TransactionContent("shop", frozenset({"t"}))
 #: No transaction of these tests ends by its time.
 PATIENT = {"transaction.timeout.ms": "600000"}
 
@@ -47,7 +48,7 @@ def stable_end(cluster: Cluster) -> int:
 def test_the_first_transaction_of_a_member_that_is_gone_is_ended(patient: Cluster, number: str):
     producer = left_open(patient, f"shop-{PROCESS}-{number}")
     assert stable_end(patient) == 0
-    patient.broker.fence("shop", [TaskId(0, 0)])
+    patient.broker.fence(CONTENT, [TaskId(0, 0)])
     assert stable_end(patient) == 2  # the record and the mark of the abort
     assert patient.read("t", value=bytes) == []
     producer.send("t", 0, b"k", b"late", 1, ())
@@ -63,7 +64,7 @@ def test_the_first_transaction_of_a_member_that_is_gone_is_ended(patient: Cluste
 
 def test_another_application_whose_name_begins_in_the_same_way_is_left_alone(patient: Cluster):
     with closing(left_open(patient, f"shop-eu-{PROCESS}-0-1")) as producer:
-        patient.broker.fence("shop", [TaskId(0, 0)])
+        patient.broker.fence(CONTENT, [TaskId(0, 0)])
         assert stable_end(patient) == 0
         producer.commit({}, None)
     assert [record.value for record in patient.read("t", value=bytes)] == [b"v"]
@@ -78,7 +79,7 @@ def test_a_living_members_transaction_is_left_alone(patient: Cluster):
         ) as member,
     ):
         eventually(lambda: member.poll() or member.can_commit(), "it is a member")
-        patient.broker.fence("shop", [TaskId(0, 0)])
+        patient.broker.fence(CONTENT, [TaskId(0, 0)])
         assert stable_end(patient) == 0
         producer.commit({}, None)
     assert [record.value for record in patient.read("t", value=bytes)] == [b"v"]
@@ -98,7 +99,7 @@ def test_a_static_member_that_comes_back_with_another_client_id_is_left_alone(pa
         eventually(lambda: first.poll() or first.can_commit(), "it is a member")
     with closing(left_open(patient, transactional_id)) as producer, closing(member(transactional_id)) as back:
         eventually(lambda: back.poll() or back.can_commit(), "it is a member again")
-        patient.broker.fence("shop", [TaskId(0, 0)])
+        patient.broker.fence(CONTENT, [TaskId(0, 0)])
         assert stable_end(patient) == 0
         producer.commit({}, None)
         back.close(leave=True)

@@ -24,8 +24,10 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import errors
 
+    from pystreams.broker.kafka import exactly_once
     from pystreams.broker.kafka.exactly_once import ExactlyOnceProducer
     from pystreams.broker.kafka.settings import KafkaSettings
+    from pystreams.broker.kafka.transaction_coordination import ProducerId
 
 
 class Coordinators:
@@ -84,6 +86,48 @@ def test_who_takes_an_id_over_at_the_same_moment_as_another_tries_again(producer
     coordinators.error = error("shop-1")
     with pytest.raises(BrokerUnavailableError, match="cannot be taken over"):
         producer.settle()
+
+
+class Look:
+    """At what brokers may have left open: fails, as long as there is an error."""
+
+    def __init__(self, error: errors.KafkaError) -> None:
+        self.error: errors.KafkaError | None = error
+
+    def hang(self, connection: Any, producer: ProducerId, timeout_ms: float) -> bool:
+        if self.error is not None:
+            raise self.error
+        return False
+
+
+@pytest.fixture
+def after_a_lost_connection(
+    producer: ExactlyOnceProducer, monkeypatch: pytest.MonkeyPatch
+) -> ExactlyOnceProducer:
+    """One that has committed a transaction, and then lost its connection."""
+    monkeypatch.setattr(exactly_once, "_SETTLE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(exactly_once, "_LOOK_PAUSE_S", 0.01)
+    producer._id = ProducerId("shop-1", 5, 0)
+    producer._errors(KafkaError(KafkaError._TRANSPORT))
+    return producer
+
+
+def test_no_transaction_begins_before_it_is_known_whether_the_last_one_hangs(after_a_lost_connection):
+    """Its abort would be the end of the last one's records, too."""
+    producer, look = after_a_lost_connection, Look(errors.LeaderNotAvailableError("t-0"))
+    producer._hanging = look
+    for _ in range(2):
+        with pytest.raises(BrokerUnavailableError, match="LeaderNotAvailableError"):
+            producer.send("t", 0, b"k", b"v", 1, ())
+    assert not producer._begun
+    look.error = None
+    producer.settle()
+
+
+def test_where_nobody_may_know_whether_it_hangs_work_goes_on(after_a_lost_connection):
+    producer = after_a_lost_connection
+    producer._hanging = Look(errors.ClusterAuthorizationFailedError("no"))
+    producer.settle()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pystreams.broker.port import CommittedOffset, TopicDescription, TopicSpec
+from pystreams.broker.port import CommittedOffset, TopicDescription, TopicSpec, TransactionContent
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import Headers, RecordBatch
@@ -48,7 +48,7 @@ class MemoryLog:
     def consumer(self, client_id: str, purpose: str = "main") -> MemoryConsumer:
         return MemoryConsumer(self, purpose)
 
-    def fence(self, group: str, tasks: Collection[TaskId]) -> None:
+    def fence(self, content: TransactionContent, tasks: Collection[TaskId]) -> None:
         self.called("fence")
         self.fenced.append(list(tasks))
 
