@@ -105,9 +105,11 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
                 continue
             if now.error_code or self._joins != number or f"coordinator-{now.node_id}" == coordinator:
                 continue
+            moved = KafkaConnectionError("another broker coordinates the group")
+            self.coordinator_dead(moved)
             connection = self._manager._conns.get(coordinator)
             if connection is not None:
-                connection.close(KafkaConnectionError("another broker coordinates the group"))
+                connection.close(moved)
             return
 
     async def _send_group_coordinator_request(self) -> Any:

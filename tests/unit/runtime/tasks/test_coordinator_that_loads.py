@@ -103,9 +103,8 @@ def test_a_process_waits_for_the_offsets_that_it_has_seen_before(before: World) 
 def test_the_error_says_which_offsets_are_old_and_why(before: World) -> None:
     before.assign()
     before.log.loading = [before.log.offsets | {OTHER: CommittedOffset(3)}]
-    before.manager.assign([OTHER])
     with pytest.raises(BrokerUnavailableError) as raised:
-        before.manager.open_created()
+        before.manager.assign([OTHER])
     assert raised.value.where == "other-0"
     assert "older offsets" in str(raised.value)
     assert "set back by hand" in str(raised.value)
