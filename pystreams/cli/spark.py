@@ -21,6 +21,7 @@ from pystreams.backfill.spark.masters import is_connect, shown_master
 from pystreams.cli.terminal.console import note
 from pystreams.distribution import install_command
 from pystreams.errors import ConfigError, StateError
+from pystreams.folders import make_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,7 +141,7 @@ def _written_to(log: Path | None) -> Iterator[None]:
     if log is None:
         yield
         return
-    log.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(log.parent)
     sys.stderr.flush()
     own = os.dup(2)
     try:

@@ -33,6 +33,7 @@ from pystreams.engine.offset_metadata import TIME_IN_FORCE, TIME_SEEN
 from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.engine.processors.processor_context import Timing
 from pystreams.engine.processors.punctuation import NEVER, PunctuationQueue
+from pystreams.folders import make_folder
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.metrics.registry import Metrics
@@ -173,7 +174,7 @@ class StreamTask:
         """The task's own folder. It is created on access."""
         own = self.config.state_dir / self.application_id / str(self.task_id)
         directory = own if self._directory is None else self._directory
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory)
         return directory
 
     @property

@@ -28,6 +28,7 @@ from pystreams.backfill.sources.ranges import InputRange
 from pystreams.clock import ManualClock
 from pystreams.dsl.operators.global_table_join import GlobalTableJoin
 from pystreams.engine.global_state import GlobalState
+from pystreams.folders import make_folder
 from pystreams.metrics import Metrics
 from pystreams.topology.nodes import Node, ProcessorNode
 
@@ -167,7 +168,7 @@ def _fill(state: GlobalState, input: InputRange, source: Source | None) -> None:
 def _locked(folder: Path, digest: str) -> Iterator[Path]:
     """Lock the folder of the stores that all tasks of a machine copy, and give its path; it may not exist yet. One task
     at a time builds or copies them. The operating system releases the lock of a task that dies."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

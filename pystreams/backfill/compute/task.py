@@ -40,6 +40,7 @@ from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.partition_group import NEVER_IDLE
 from pystreams.engine.new_task import new_task
 from pystreams.engine.stream_task import Phase, Position, TaskServices
+from pystreams.folders import make_folder
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
@@ -129,7 +130,7 @@ def _running(
     loaded = work.application.load()
     check_fingerprint(loaded, work.fingerprint)
     if work_dir is not None:
-        Path(work_dir).mkdir(parents=True, exist_ok=True)
+        make_folder(Path(work_dir))
     folder = Path(tempfile.mkdtemp(prefix=_STORES, dir=work_dir))
     try:
         shared = Path(work_dir or tempfile.gettempdir())

@@ -27,6 +27,7 @@ from pystreams.backfill.snapshot.format import (
     unpack_version,
 )
 from pystreams.errors import ConfigError, StateError
+from pystreams.folders import make_folder
 from pystreams.ids import TaskId
 from pystreams.state.disk.rocksdb import RocksDatabase
 from pystreams.state.disk.rocksdb_memory import shared_resources
@@ -133,7 +134,7 @@ def _empty(target: Path) -> None:
     (target / _DRAFT).unlink(missing_ok=True)
     for left in [*target.iterdir()] if target.exists() else ():
         shutil.rmtree(left)
-    target.mkdir(parents=True, exist_ok=True)
+    make_folder(target)
 
 
 def _stored(result: BackfillResult) -> list[StoredAs]:
@@ -184,7 +185,7 @@ class _Part:
 def _write_partition(target: str, stored: StoredAs, partition: int, batches: Iterator[Arrow]) -> bytes:
     """An ``executor.PartitionFunction``: a store partition as sorted files. An attempt has a folder of its own."""
     task = Path(target) / str(TaskId(stored.subtopology, partition))
-    task.mkdir(parents=True, exist_ok=True)
+    make_folder(task)
     folder = Path(tempfile.mkdtemp(prefix=f"{_FILES}-", dir=task))
     table, beside = SortedFiles(folder, "table"), SortedFiles(folder, "beside")
     format = stored.format

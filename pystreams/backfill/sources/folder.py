@@ -17,6 +17,7 @@ from pyarrow import fs
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.locations import absolute, is_url, shown
 from pystreams.errors import ConfigError, StateError
+from pystreams.folders import make_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Folder:
         system, base = self._resolved()
         path = _within(base, file)
         with self.written():
-            system.create_dir(path.rpartition("/")[0], recursive=True)
+            _make_folder(system, path.rpartition("/")[0])
             return system.open_output_stream(path)
 
     @contextmanager
@@ -135,7 +136,7 @@ class Folder:
         """Raises ``FileNotFoundError`` if there is no such file."""
         system, base = self._resolved()
         target = _within(base, to)
-        system.create_dir(target.rpartition("/")[0], recursive=True)
+        _make_folder(system, target.rpartition("/")[0])
         system.move(_within(base, file), target)
 
     def delete(self, folder: str) -> None:
@@ -175,6 +176,13 @@ def hive_values(file: str) -> dict[str, str]:
 def hive_folder(**values: object) -> str:
     """The folders that say this, as Hive and Spark name them."""
     return "/".join(f"{name}={quote(str(value), safe=' ')}" for name, value in values.items())
+
+
+def _make_folder(system: Any, path: str) -> None:
+    if isinstance(system, fs.LocalFileSystem):
+        make_folder(Path(path))
+    else:
+        system.create_dir(path, recursive=True)
 
 
 def _within(base: str, name: str) -> str:

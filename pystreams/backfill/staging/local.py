@@ -24,6 +24,7 @@ from pystreams.backfill.sources import BATCH_ROWS
 from pystreams.backfill.staging.manifest_files import LocalFolder
 from pystreams.backfill.staging.port import Selection
 from pystreams.backfill.staging.staging_folder import StagingFolder, not_staged, one_of_each
+from pystreams.folders import make_folder
 from pystreams.ids import TopicPartition
 
 _OUTCOME_FILE = "outcome.json"
@@ -38,7 +39,7 @@ class _File:
     """One Parquet file in the making."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         self._writer = pq.ParquetWriter(path, EXCHANGE_SCHEMA)
         self._waiting: list[Arrow] = []
         self.waiting_bytes = 0
@@ -116,7 +117,7 @@ class LocalStaging(StagingFolder):
     def _stage(self, folder: Path, rows: Iterable[Arrow]) -> TaskOutcome:
         if folder.exists():
             shutil.rmtree(folder)
-        folder.mkdir(parents=True)
+        make_folder(folder)
         files: dict[Path, _File] = {}
         outcome: TaskOutcome | None = None
         try:

@@ -26,6 +26,7 @@ from typing import Final, Protocol
 
 from pystreams.backfill.plan.manifest import Manifest
 from pystreams.errors import StateError
+from pystreams.folders import make_folder
 
 _NAME: Final = re.compile(r"manifest-(\d{5,})\.json")
 
@@ -75,7 +76,7 @@ class LocalFolder:
             return None
 
     def create(self, name: str, content: bytes) -> None:
-        self._path.mkdir(parents=True, exist_ok=True)
+        make_folder(self._path)
         with (self._path / name).open("xb") as file:
             file.write(content)
             file.flush()

@@ -7,12 +7,13 @@ import os
 import sqlite3
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pystreams.broker.embedded.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from pystreams.errors import BrokerError, BrokerUnavailableError, ConfigError, StreamsError
+from pystreams.folders import make_folder
 
 #: Large pages, because batches are large blobs, which then span fewer pages.
 PAGE_BYTES = 16_384
@@ -225,7 +226,7 @@ def prepare(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> int:
     """
     locks = lock_directory(path)
     try:
-        locks.mkdir(parents=True, exist_ok=True)
+        make_folder(locks)
         # If two processes create the same log at once, one waits for the other.
         lock = os.open(locks / "create", os.O_CREAT | os.O_RDWR, 0o666)
     except OSError as error:
@@ -237,6 +238,7 @@ def prepare(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> int:
         ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        _create_file(path)
         database = Database(path, busy_timeout_ms)
         try:
             _prepare(database)
@@ -245,6 +247,15 @@ def prepare(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> int:
             database.close()
     finally:
         os.close(lock)
+
+
+def _create_file(path: Path) -> None:
+    """Create the file if it is missing: SQLite would let every user read it. SQLite gives its other files the mode of
+    this one."""
+    if not path.exists():
+        # If this fails, SQLite fails, too, and its error is translated.
+        with suppress(OSError):
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o660))
 
 
 def _prepare(database: Database) -> None:

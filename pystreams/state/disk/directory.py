@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import StateCorruptedError, StateError, StateLockedError, reason, summarize
+from pystreams.folders import make_folder
 from pystreams.ids import TaskId
 
 log = logging.getLogger(__name__)
@@ -119,7 +120,7 @@ class DirectoryLock:
 def make_directory(path: Path) -> None:
     """Create a directory and its parents. Raises ``StateError`` if this fails."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
     except OSError as error:
         unusable(path, error)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from pystreams.errors import ConfigError
+from pystreams.folders import make_folder
 
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 
@@ -103,8 +104,16 @@ class SnapshotFolder:
             return self._system.open(path, "wb")
         except FileNotFoundError:
             # An object store has no folders; other file systems want them made.
-            self._system.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._make_folder(path.rpartition("/")[0])
             return self._system.open(path, "wb")
+
+    def _make_folder(self, path: str) -> None:
+        from fsspec.implementations.local import LocalFileSystem  # pyright: ignore[reportMissingImports]
+
+        if isinstance(self._system, LocalFileSystem):
+            make_folder(Path(path))
+        else:
+            self._system.makedirs(path, exist_ok=True)
 
     def _path(self, name: str) -> str:
         return f"{self._base.rstrip('/')}/{name}" if name else str(self._base)

@@ -27,6 +27,7 @@ from pystreams.cli.terminal.exits import Exit
 from pystreams.cli.terminal.stopping import stopping
 from pystreams.clock import SystemClock
 from pystreams.errors import StateError
+from pystreams.folders import make_folder
 from pystreams.runtime.startup.client_start import build_topology
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _verified(
             wait_ms=options.wait_ms,
         )
         display.expect(titles(found.planned.plan))
-        FOLDER.mkdir(exist_ok=True)
+        make_folder(FOLDER)
         with staging_folder(executor, options.staging, str(FOLDER)) as folder:
             result = run(found.planned, executor, folder, progress=display.update)
             verified = compare(

@@ -1,0 +1,25 @@
+"""Makes the folders that hold records and stores: closed to users who are neither their owner nor in their group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+#: What a new folder allows, less what the umask of the process takes away: with 022 others of the group may read, with
+#: 002 write, with 077 neither.
+_MODE: Final = 0o770
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder, and those above it, where they are missing. Those that exist keep their permissions.
+
+    Source: org.apache.kafka.streams.processor.internals.StateDirectory, which closes its directories in the same way.
+    Raises ``OSError``.
+    """
+    try:
+        path.mkdir(mode=_MODE, exist_ok=True)
+    except FileNotFoundError:
+        if path.parent == path:
+            raise
+        make_folder(path.parent)
+        path.mkdir(mode=_MODE, exist_ok=True)
