@@ -9,7 +9,7 @@ COUNT ?= 200
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore bench-snapshots lock package site docker clean
+.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore bench-snapshots lock package audit site docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -134,13 +134,20 @@ lock: .venv/.dev ## Resolve the dependencies anew: uv.lock, and requirements-dev
 	@$(BIN)/uv lock --upgrade
 	@$(BIN)/uv export --quiet --frozen --no-hashes --no-annotate --no-emit-project --all-extras --group dev --output-file requirements-dev.txt
 
-package: .venv/.dev ## Build the wheel and the source distribution into dist, and install the wheel into a clean environment
+package: .venv/.dev ## Build wheel, source distribution and list of materials into dist, and install the wheel into a clean environment
 	@rm -rf dist build/clean
 	@$(BIN)/python -m hatchling build
+	@$(BIN)/pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv export --quiet --frozen --no-dev --all-extras --preview-features sbom-export --format cyclonedx1.5 --output-file dist/pystreams_engine.cdx.json
 	@$(BIN)/python -m venv build/clean
 	@build/clean/bin/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt dist/*.whl
 	@build/clean/bin/pip check
 	@cd build && clean/bin/pystreams --version
+
+audit: .venv/bin/python ## Look all locked versions up in PyPI's database of known vulnerabilities
+	@$(BIN)/python -m venv build/audit
+	@build/audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	@build/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement requirements-dev.txt
 
 site: .venv/.dev ## Build the documentation as a site into build/site (ARGS=serve shows it on port 8000, and follows changes)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(or $(ARGS),build) --strict

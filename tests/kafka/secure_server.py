@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,10 @@ class SecureServer(KafkaServer):
             ),
             "listener.name.sasl.oauthbearer.connections.max.reauth.ms": str(REAUTHENTICATION_MS),
         }
+
+    def add_properties(self, properties: Mapping[str, str]) -> None:
+        """More settings of the broker, before it starts."""
+        self._properties |= properties
 
     def start(self) -> None:
         super().start()
