@@ -9,7 +9,7 @@ COUNT ?= 200
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore bench-snapshots lock package audit site docker clean
+.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore bench-snapshots lock package audit check-containers site docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -148,6 +148,11 @@ audit: .venv/bin/python ## Look all locked versions up in PyPI's database of kno
 	@$(BIN)/python -m venv build/audit
 	@build/audit/bin/pip install --quiet --disable-pip-version-check pip-audit
 	@build/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement requirements-dev.txt
+
+check-containers: .venv/bin/python ## Compare compose files and manifests with the schemas of Compose and Kubernetes (makes an environment of 130 MB once)
+	@test -x build/containers/bin/python || $(BIN)/python -m venv build/containers
+	@build/containers/bin/pip install --quiet --disable-pip-version-check compose-spec==0.2.1 kubernetes-validate==1.37.0
+	@build/containers/bin/python tests/package/container_schemas.py $(ARGS)
 
 site: .venv/.dev ## Build the documentation as a site into build/site (ARGS=serve shows it on port 8000, and follows changes)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(or $(ARGS),build) --strict

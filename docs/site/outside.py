@@ -68,7 +68,9 @@ def _markdown(path: Path) -> str:
     if path.is_file():
         return f"# {path.name}\n\n{_block(path)}"
     files = sorted(file for file in path.iterdir() if file.is_file())
-    return f"# {path.name}\n\n" + "\n\n".join(f"## {file.name}\n\n{_block(file)}" for file in files)
+    files += sorted((path / "kubernetes").glob("*.yaml"))
+    parts = (f"## {file.relative_to(path)}\n\n{_block(file)}" for file in files)
+    return f"# {path.name}\n\n" + "\n\n".join(parts)
 
 
 def _block(path: Path) -> str:

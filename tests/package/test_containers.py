@@ -48,6 +48,19 @@ class Containers:
         joined = self.dockerfile.replace("\\\n", " ")
         return re.findall(rf"^{name} (.*)$", joined, flags=re.MULTILINE)
 
+    @property
+    def health_check(self) -> list[str]:
+        """The command by which the image is found to be healthy."""
+        (check,) = self.instructions("HEALTHCHECK")
+        command: list[str] = json.loads(check.partition(" CMD ")[2])
+        assert command[0] == "python"
+        return command
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the image puts into the environment."""
+        return dict(item.split("=") for line in self.instructions("ENV") for item in line.split())
+
     def command(self, service: str) -> list[str]:
         """What a container of the project's own image runs."""
         (entrypoint,) = self.instructions("ENTRYPOINT") or ["[]"]
@@ -118,6 +131,20 @@ def test_nothing_runs_as_root_and_state_is_on_a_volume(containers):
     assert containers.instructions("WORKDIR")[-1] == "/srv"
 
 
+def test_the_application_writes_to_its_volume_and_to_tmp_alone(containers):
+    app = containers.services["app"]
+    assert app["read_only"] is True
+    assert app["tmpfs"] == ["/tmp"]
+    assert app["cap_drop"] == ["ALL"]
+    assert containers.variables["PYTHONDONTWRITEBYTECODE"] == "1"
+
+
+def test_what_is_published_is_for_this_machine_alone(containers):
+    published = [port for service in containers.services.values() for port in service.get("ports", [])]
+    assert published
+    assert [port for port in published if not port.startswith("127.0.0.1:")] == []
+
+
 def test_services_wait_for_what_there_is(containers):
     for name, service in containers.services.items():
         for other, when in service.get("depends_on", {}).items():
@@ -148,7 +175,9 @@ def test_the_broker_is_reached_where_it_listens(containers):
         service["environment"]["PYSTREAMS_BOOTSTRAP_SERVERS"] for service in containers.own_services.values()
     }
     assert servers == {advertised["INSIDE"]}
-    assert advertised["OUTSIDE"].replace("localhost", "9092") in containers.services["broker"]["ports"]
+    assert (
+        advertised["OUTSIDE"].replace("localhost", "127.0.0.1:9092") in containers.services["broker"]["ports"]
+    )
 
 
 def test_volumes_that_are_named_are_declared(containers):
@@ -192,28 +221,24 @@ def test_the_topics_of_our_own_compose_file_can_be_created_twice(tmp_path):
         )
 
 
-def test_our_own_application_answers_where_its_health_is_asked_for_and_prometheus_scrapes(tmp_path):
-    """The command and the check of the compose file, on the embedded log and another port."""
-    containers = own()
-    port = str(free_port())
-    program, *command = [part.replace("8080", port) for part in containers.command("app")]
-    mode, check, *check_arguments = containers.services["app"]["healthcheck"]["test"]
-    assert (program, mode, check) == ("pystreams", "CMD", "python")
-    check_arguments = [part.replace("8080", port) for part in check_arguments]
+def test_our_own_application_is_healthy_as_its_image_asks_and_prometheus_scrapes_it_there(tmp_path):
+    """The command of the compose file and the check of the image, on the embedded log and another port."""
+    containers, port = own(), str(free_port())
+    command = [part.replace("8080", port) for part in containers.command("app")]
+    check = [part.replace("8080", port) for part in containers.health_check]
     scraped = read_yaml((ROOT / "docker" / "prometheus" / "prometheus.yaml").read_text())["scrape_configs"]
     assert [job["static_configs"] for job in scraped] == [[{"targets": ["app:8080"]}]]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     for topic in ("lines", "word-counts"):
         create = [sys.executable, "-m", "pystreams", "topics", "create", topic]
         subprocess.run(create, cwd=tmp_path, env=environment, check=True)
-    with subprocess.Popen(
-        [sys.executable, "-m", program, *command], cwd=tmp_path, env=environment
-    ) as running:
+    environment |= {name: value.replace("8080", port) for name, value in containers.variables.items()}
+    with subprocess.Popen([sys.executable, "-m", *command], cwd=tmp_path, env=environment) as running:
         try:
 
             def healthy() -> bool:
                 assert running.poll() is None
-                asked = [sys.executable, *check_arguments]
+                asked = [sys.executable, *check[1:]]
                 return subprocess.run(asked, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
             eventually(healthy, "the health check succeeds")
