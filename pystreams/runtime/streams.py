@@ -18,7 +18,7 @@ from datetime import timedelta
 
 from pystreams.broker.connecting import open_broker
 from pystreams.broker.port import Broker
-from pystreams.clock import Clock, Deadline, SystemClock
+from pystreams.clock import Clock, SystemClock
 from pystreams.config import StreamsConfig, settings_from_environment
 from pystreams.dsl.builder import Buildable, own_config
 from pystreams.engine.failures.lateness import LateRecords
@@ -37,7 +37,7 @@ from pystreams.runtime.tasks.store_metrics import STORE_NAMES
 from pystreams.runtime.threads.global_thread import GlobalStores
 from pystreams.runtime.threads.progress import Progress, ThreadProgress
 from pystreams.runtime.threads.progress_metrics import thread_samples
-from pystreams.runtime.threads.stream_thread import LOOK_TIMEOUT_MS, StreamThread
+from pystreams.runtime.threads.stream_thread import StreamThread
 from pystreams.runtime.threads.thread_end import asked_to_stop
 from pystreams.runtime.threads.thread_state import ThreadState
 from pystreams.runtime.uncaught import (
@@ -478,10 +478,7 @@ class Streams:
         ]
 
     def _store_samples(self) -> list[Sample]:
-        """The metrics of stores, at which only their threads may look."""
-        deadline = Deadline(self._clock, LOOK_TIMEOUT_MS)
-        looks = [thread.look_at_stores(deadline) for thread in list(self._threads)]
-        return [sample for look in looks for sample in look()]
+        return [sample for thread in list(self._threads) for sample in thread.store_samples()]
 
     def _require_created(self, what: str) -> None:
         if self._state is not ClientState.CREATED:

@@ -284,14 +284,14 @@ class TaskStores:
         return sum(part.overlay.size_bytes for part in self._parts.values())
 
     def figures(self) -> Iterator[StoreFigures]:
-        """The figures of each store, as of now."""
-        for part in self._parts.values():
+        """The figures of each store, as of now. Any thread may ask."""
+        for part in list(self._parts.values()):
             table, store, cache = part.table, part.store, part.store.cache
             yield StoreFigures(
                 part.spec,
                 None if cache is None else CacheFigures(cache.size_bytes, cache.misses, cache.writes),
                 BufferFigures(len(store), store.size_bytes) if isinstance(store, ChangeBuffer) else None,
-                table.properties(ROCKSDB_PROPERTIES) if isinstance(table, RocksTable) else {},
+                _properties(table) if isinstance(table, RocksTable) else {},
             )
 
     def changelog_offset(self, store: str) -> int | None:
@@ -553,6 +553,14 @@ class TaskStores:
         finally:
             if lock is not None:
                 lock.delete()
+
+
+def _properties(table: RocksTable) -> Mapping[str, int]:
+    """The properties of RocksDB; none while the database is opened or closed by its thread."""
+    try:
+        return table.properties(ROCKSDB_PROPERTIES)
+    except StateError:
+        return {}
 
 
 def _refuse_unmarked(directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""The metrics of stores and their caches. Nothing is counted for them: their thread looks when somebody asks."""
+"""The metrics of stores and their caches. Nothing is counted for them: whoever asks looks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BUFFER_TAG: Final = "in_memory_suppression_state_id"
 
 
 def store_samples(tasks: TaskManager, thread: str) -> list[Sample]:
-    """The metrics of the stores of running tasks; called by their thread."""
+    """The metrics of the stores of running tasks, as of now. Any thread may ask: it only reads numbers."""
     return [
         sample
         for task in tasks.running

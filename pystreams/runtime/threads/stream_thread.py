@@ -13,7 +13,6 @@ from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
 from pystreams.broker.group_application import GroupApplication
-from pystreams.clock import Deadline
 from pystreams.errors import StreamsError, TaskMigratedError
 from pystreams.ids import MemberName, TaskId
 from pystreams.metrics import Sample
@@ -57,9 +56,6 @@ from pystreams.transitions import check_transition
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-#: The longest wait for a look at the stores of threads.
-LOOK_TIMEOUT_MS = 1_000.0
 
 #: The most that a member sends of its topology: Kafka keeps the subscriptions of all members in one record of 1 MB.
 _TOPOLOGY_BYTES = 8_192
@@ -168,26 +164,10 @@ class StreamThread:
         """Have ``function`` called by the thread between two rounds. The future fails if the thread ends before."""
         return self._requests.calls.put(function)
 
-    def look_at_stores(self, deadline: Deadline) -> Callable[[], list[Sample]]:
-        """Have the thread look at its stores. Returns a function that waits for their metrics: none if the thread is
-        the one that asks, has not begun its rounds, or is too busy to look before the deadline, because metrics are not
-        worth a longer wait."""
-        at_work = self._rounds is not None and self.alive
-        if self.is_current or not at_work or self.round_ms > LOOK_TIMEOUT_MS:
-            return list
-        looked = self.call(lambda tasks: store_samples(tasks, self.name))
-
-        def samples() -> list[Sample]:
-            try:
-                return looked.result(deadline.remaining_ms() / 1000)
-            except (StreamsError, TimeoutError):
-                looked.cancel()
-                return []
-            except Exception:
-                log.exception("[%s] the metrics of its stores are not known", self.name)
-                return []
-
-        return samples
+    def store_samples(self) -> list[Sample]:
+        """The metrics of its stores. Any thread may ask, and this one need not be idle."""
+        rounds = self._rounds
+        return [] if rounds is None or not self.alive else store_samples(rounds.tasks, self.name)
 
     def owners_of(self, subtopology: int) -> dict[int, str]:
         """Which thread of the group has each partition of a sub-topology with stores, from the last assignment."""
