@@ -30,6 +30,7 @@ def open_broker(config: StreamsConfig, clock: Clock, *, if_missing: str | None =
             client_settings=config.client_settings,
             oauth_token_provider=config.oauth_token_provider,
             client_id=config.client_id or config.application_id,
+            statistics_interval_ms=config.client_statistics_interval_ms,
         )
     if if_missing is not None and not config.embedded_log.exists():
         raise BrokerUnavailableError(

@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 from pystreams.broker.group_application import GroupApplication
 from pystreams.errors import BrokerError, SerializationError
 from pystreams.ids import MemberName, TaskId, TopicPartition
+from pystreams.metrics import Sample
 from pystreams.nearest import listing
 from pystreams.record import Headers, RecordBatch
 
@@ -511,6 +512,10 @@ class Broker(Protocol):
     def transactional_producer(self, client_id: str, transactional_id: str) -> TransactionalProducer: ...
 
     def group_committer(self, client_id: str, group: str, transactional_id: str) -> GroupCommitter: ...
+
+    def samples(self) -> Sequence[Sample]:
+        """The metrics of its clients. Any thread may ask."""
+        ...
 
     def opener(self) -> Callable[[], Broker]:
         """A function that connects to the same log again; picklable, for other processes."""

@@ -131,6 +131,10 @@ class StreamsConfig:
     repartition_purge_interval_ms: int = _setting(30_000, duration())
     #: How often each thread logs a summary of its work; -1: never.
     log_summary_interval_ms: int = _setting(120_000, duration(besides=-1))
+    #: ``DEBUG`` also measures each operation of the stores, which slows them down; ``INFO`` measures per batch only.
+    metrics_recording_level: str = _setting("INFO", choice("INFO", "DEBUG"))
+    #: How often Kafka's clients report their connections, requests and queues to ``Streams.metrics``; 0: never.
+    client_statistics_interval_ms: int = _setting(10_000, duration(maximum=_DAY_MS))
 
     #: Memory for the record caches, shared by all threads; 0 forwards every update.
     statestore_cache_max_bytes: int = _setting(10 * _MIB, size())

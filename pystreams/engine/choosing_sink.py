@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from pystreams.engine.failures.handling import Failures, Send
+from pystreams.engine.task_flow import TaskFlow
 from pystreams.errors import ProductionError
 from pystreams.functions import UserFunction
 from pystreams.partitioning import partition_for_key
@@ -23,6 +24,8 @@ class _Writers(NamedTuple):
     value: Callable[[Any], bytes]
     #: Gives the part of the key that determines the partition; None: the whole key does.
     partition_bytes: Callable[[Any], bytes] | None
+    #: Takes note of the timestamp of a record that was written.
+    written: Callable[[int], None]
 
 
 class ChoosingSink:
@@ -37,6 +40,7 @@ class ChoosingSink:
         partition_count: Callable[[str], int],
         failures: Failures,
         cell: ContextCell,
+        flow: TaskFlow,
     ) -> None:
         self._step = node.name
         self._cell = cell
@@ -48,6 +52,7 @@ class ChoosingSink:
         self._send = send
         self._partition_count = partition_count
         self._failures = failures
+        self._flow = flow
         self._writers: dict[str, _Writers] = {}
 
     def write(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -69,6 +74,7 @@ class ChoosingSink:
                 partitions = (self._default_partition(topic, key, writers),)
             for partition in partitions:
                 self._send(topic, partition, key_bytes, value_bytes, timestamp, headers)
+                writers.written(timestamp)
         except Exception as error:  # noqa: BLE001 - serdes raise what they like
             self._failures.unwritable(self._step, topic, error, key, value, timestamp, headers)
 
@@ -114,5 +120,6 @@ class ChoosingSink:
             self._key_serde.key_serializer(topic),
             self._value_serde.serializer(topic),
             self._key_serde.partition_bytes(topic),
+            self._flow.written(self._step, topic),
         )
         return writers

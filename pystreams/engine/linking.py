@@ -178,14 +178,16 @@ class LinkedCode:
 
     def _sink_part(self, node: SinkNode, what: str) -> Any:
         key_serde, value_serde = serdes_of(node, self._task.config)
+        task = self._task
         if what == "sink":
-            task = self._task
             send = self._globals["send"]
             sink = ChoosingSink(
-                node, key_serde, value_serde, send, task.partition_count, task.failures, task.cell
+                node, key_serde, value_serde, send, task.partition_count, task.failures, task.cell, task.flow
             )
             return sink.write
         assert node.topic is not None
+        if what == "written":
+            return task.flow.written(node.name, node.topic)
         return key_serde.key_serializer(node.topic) if what == "key" else value_serde.serializer(node.topic)
 
 

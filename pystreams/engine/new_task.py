@@ -16,6 +16,7 @@ from pystreams.record import ContextCell
 from pystreams.state.age import Age
 from pystreams.state.begun import Begun
 from pystreams.state.disk.rocksdb_memory import RocksResources
+from pystreams.state.measured_store import StoreMeasures
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import LogChange
 from pystreams.state.task_stores import TaskStores
@@ -66,6 +67,7 @@ def new_task(
             beginning=beginning,
             begun=begun,
             age=age,
+            measures=_measures(task_id, services),
         )
     try:
         stream = StreamTask(
@@ -83,3 +85,9 @@ def new_task(
         state.close()
         raise
     return HostedTask(stream, state)
+
+
+def _measures(task_id: TaskId, services: TaskServices) -> StoreMeasures | None:
+    if services.config.metrics_recording_level != "DEBUG":
+        return None
+    return StoreMeasures(services.metrics, services.clock, thread_id=services.thread_id, task_id=task_id)

@@ -33,6 +33,7 @@ from pystreams.engine.offset_metadata import TIME_IN_FORCE, TIME_SEEN
 from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.engine.processors.processor_context import Timing
 from pystreams.engine.processors.punctuation import NEVER, PunctuationQueue
+from pystreams.engine.task_flow import TaskFlow
 from pystreams.folders import make_folder
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
@@ -135,6 +136,7 @@ class StreamTask:
         self._processed = services.metrics.counter(names.PROCESSED, **tags)
         self._process_ms = services.metrics.measure(names.PROCESS_LATENCY, **tags)
         self._punctuated = services.metrics.counter(names.PUNCTUATED, **tags)
+        self.flow = TaskFlow(services.metrics, services.clock, **tags)
         handlers = Handlers.of(config)
         self._counts = services.left_out.of_task(task_id)
         self._drops = DropCounts(services.metrics, self.memory, **tags)
@@ -267,7 +269,8 @@ class StreamTask:
             self.failures.refuse(source.name, rows, position, refusal)
 
         reader, turns = linked.readers[source.name], linked.turns.get(source.name)
-        return RecordQueue(partition, decoder, reader, turns, refuse)
+        flow = self.flow.source(source.name, partition.topic)
+        return RecordQueue(partition, decoder, reader, turns, refuse, flow)
 
     # Input
 
@@ -288,6 +291,7 @@ class StreamTask:
         had_head = queue.rows is not None
         queue.add(batch)
         self._counts.add_read(partition.topic, len(batch))
+        queue.flow.read(batch)
         if not had_head and queue.rows is not None:
             self._group.touched(queue)
 
@@ -377,6 +381,7 @@ class StreamTask:
             self._processed.add(done)
             ended_ms = self._services.clock.monotonic_ms()
             self._process_ms.record(ended_ms - began_ms, done, ended_ms)
+            self.flow.measure()
         return done + refused
 
     def _punctuate_stream_time(self) -> int:
@@ -404,6 +409,7 @@ class StreamTask:
         queue.advance(end)
         self._time.see(queue.partition_time)
         self._group.touched(queue)
+        queue.flow.processed(rows.timestamps[start:end])
         return end - start
 
     def _turns(self, turns: Turns) -> int:
@@ -435,7 +441,9 @@ class StreamTask:
                 self._time.see(order[done - 1][0])
             for place, queue in enumerate(queues):
                 if count := places[:done].count(place):
-                    queue.advance(queue.position + count)
+                    at = queue.position
+                    queue.advance(at + count)
+                    queue.flow.processed(rows[place].timestamps[at : at + count])
                 self._group.touched(queue)
         return done
 
@@ -500,6 +508,7 @@ class StreamTask:
     def committed(self) -> None:
         """The host has committed everything processed so far."""
         self._commit_needed = False
+        self.flow.measure()
         self.timing.commit_requested = False
 
     def partition_time(self, partition: TopicPartition) -> int:

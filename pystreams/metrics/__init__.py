@@ -7,6 +7,7 @@ names, which are Kafka Streams' own, and ``catalogue`` the groups and meanings o
 from __future__ import annotations
 
 from pystreams.metrics.measure import Measure
+from pystreams.metrics.names import Tags
 from pystreams.metrics.registry import Counter, Gauge, Metrics, Sample
 
-__all__ = ["Counter", "Gauge", "Measure", "Metrics", "Sample"]
+__all__ = ["Counter", "Gauge", "Measure", "Metrics", "Sample", "Tags"]

@@ -6,7 +6,7 @@ of its own, ``pystreams``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pystreams.metrics.names import Tags
@@ -14,25 +14,42 @@ from pystreams.metrics.names import Tags
 CLIENT: Final = "stream-metrics"
 THREAD: Final = "stream-thread-metrics"
 TASK: Final = "stream-task-metrics"
-CONSUMER: Final = "consumer-fetch-manager-metrics"
+NODE: Final = "stream-processor-node-metrics"
+TOPIC: Final = "stream-topic-metrics"
+CACHE: Final = "stream-record-cache-metrics"
 STATE: Final = "stream-state-metrics"
+CONSUMER: Final = "consumer-fetch-manager-metrics"
+CONSUMER_CLIENT: Final = "consumer-metrics"
+CONSUMER_NODE: Final = "consumer-node-metrics"
+PRODUCER_CLIENT: Final = "producer-metrics"
+PRODUCER_NODE: Final = "producer-node-metrics"
+PRODUCER_TOPIC: Final = "producer-topic-metrics"
 #: Not in Kafka Streams.
 OWN: Final = "pystreams"
 
 #: What is measured per client, thread, task and step has a tag more each time.
-_LEVELS: Final = (
-    ("processor_node_id", "stream-processor-node-metrics"),
-    ("record_cache_id", "stream-record-cache-metrics"),
-    ("rocksdb_state_id", STATE),
-    ("rocksdb_window_state_id", STATE),
-    ("rocksdb_session_state_id", STATE),
-    ("in_memory_suppression_state_id", STATE),
-    ("topic", CONSUMER),
-    ("task_id", TASK),
-    ("thread_id", THREAD),
+_LEVELS: Final[Sequence[tuple[frozenset[str], str]]] = (
+    (frozenset({"processor_node_id", "topic"}), TOPIC),
+    (frozenset({"processor_node_id"}), NODE),
+    (frozenset({"record_cache_id"}), CACHE),
+    (frozenset({"rocksdb_state_id"}), STATE),
+    (frozenset({"rocksdb_window_state_id"}), STATE),
+    (frozenset({"rocksdb_session_state_id"}), STATE),
+    (frozenset({"in_memory_state_id"}), STATE),
+    (frozenset({"in_memory_window_state_id"}), STATE),
+    (frozenset({"in_memory_session_state_id"}), STATE),
+    (frozenset({"in_memory_lru_state_id"}), STATE),
+    (frozenset({"in_memory_suppression_state_id"}), STATE),
+    (frozenset({"client_id", "topic", "partition"}), CONSUMER),
+    (frozenset({"client_id", "topic"}), PRODUCER_TOPIC),
+    (frozenset({"client_id", "node_id"}), PRODUCER_NODE),
+    (frozenset({"client_id"}), PRODUCER_CLIENT),
+    (frozenset({"task_id"}), TASK),
+    (frozenset({"thread_id"}), THREAD),
 )
 
-#: What each sample means, by group and name. Times are in ms, rates per second, of the last 30 to 60 seconds.
+#: What each sample means, by group and name. Times are in ms where nothing else is said,
+#: rates per second, of the last 30 to 60 seconds.
 MEANINGS: Final[Mapping[tuple[str, str], str]] = {
     (CLIENT, "client-state"): "0 created, 1 rebalancing, 2 running, 3 and 5 closing, 4 closed, 6 failed",
     (CLIENT, "alive-stream-threads"): "stream threads that work",
@@ -89,8 +106,21 @@ MEANINGS: Final[Mapping[tuple[str, str], str]] = {
     (TASK, "restore-total"): "changelog records restored before the task ran",
     (TASK, "restore-rate"): "changelog records restored per second",
     (TASK, "restore-remaining-records-total"): "changelog records left to restore",
+    (TASK, "cache-size-bytes-total"): "bytes of the record caches of a task's stores",
     (TASK, "update-total"): "changelog records that the task's standby has read",
     (TASK, "update-rate"): "changelog records that the task's standby reads per second",
+    (
+        NODE,
+        "record-e2e-latency-avg",
+    ): "average age of records when a source or sink has processed them, by their timestamps",
+    (NODE, "record-e2e-latency-min"): "least age of a record",
+    (NODE, "record-e2e-latency-max"): "greatest age of a record",
+    (TOPIC, "records-consumed-total"): "records read from a topic",
+    (
+        TOPIC,
+        "bytes-consumed-total",
+    ): "bytes of these records, with 20 each besides key, value, headers and topic",
+    (TOPIC, "records-produced-total"): "records that a sink has written to a topic",
     (STATE, "num-entries-active-mem-table"): "entries in the active memtable of RocksDB",
     (STATE, "num-deletes-active-mem-table"): "deletions in the active memtable",
     (STATE, "num-entries-imm-mem-tables"): "entries in memtables that wait to be written to files",
@@ -119,15 +149,95 @@ MEANINGS: Final[Mapping[tuple[str, str], str]] = {
         "estimate-table-readers-mem",
     ): "bytes of indexes and filters outside of the block cache, estimated",
     (STATE, "background-errors"): "errors of flushes and compactions",
+    (
+        CACHE,
+        "hit-ratio-avg",
+    ): "share of reads that the cache of a store has answered so far, on average; level DEBUG",
+    (CACHE, "hit-ratio-min"): "least of these shares; level DEBUG",
+    (CACHE, "hit-ratio-max"): "greatest of these shares; level DEBUG",
+    (
+        STATE,
+        "suppression-buffer-count-avg",
+    ): "average number of changes that a suppressed table held back; level DEBUG",
+    (STATE, "suppression-buffer-count-max"): "greatest number of changes that it held back; level DEBUG",
+    (STATE, "suppression-buffer-size-avg"): "average of their bytes; level DEBUG",
+    (STATE, "suppression-buffer-size-max"): "greatest of their bytes; level DEBUG",
+    (STATE, "put-rate"): "writes of an entry per second; level DEBUG",
+    (STATE, "put-latency-avg"): "average time of these in ns; level DEBUG",
+    (STATE, "put-latency-max"): "longest time of these in ns; level DEBUG",
+    (STATE, "get-rate"): "reads of an entry of a key-value store per second; level DEBUG",
+    (STATE, "get-latency-avg"): "average time of these in ns; level DEBUG",
+    (STATE, "get-latency-max"): "longest time of these in ns; level DEBUG",
+    (STATE, "fetch-rate"): "reads of one window or session per second; level DEBUG",
+    (STATE, "fetch-latency-avg"): "average time of these in ns; level DEBUG",
+    (STATE, "fetch-latency-max"): "longest time of these in ns; level DEBUG",
+    (STATE, "delete-rate"): "deletions of a key per second; level DEBUG",
+    (STATE, "delete-latency-avg"): "average time of these in ns; level DEBUG",
+    (STATE, "delete-latency-max"): "longest time of these in ns; level DEBUG",
+    (STATE, "remove-rate"): "deletions of a session per second; level DEBUG",
+    (STATE, "remove-latency-avg"): "average time of these in ns; level DEBUG",
+    (STATE, "remove-latency-max"): "longest time of these in ns; level DEBUG",
+    (STATE, "put-if-absent-rate"): "writes that do not replace per second; level DEBUG",
+    (STATE, "put-if-absent-latency-avg"): "average time of these in ns; level DEBUG",
+    (STATE, "put-if-absent-latency-max"): "longest time of these in ns; level DEBUG",
+    (STATE, "put-all-rate"): "writes of several entries per second; level DEBUG",
+    (STATE, "put-all-latency-avg"): "average time of these in ns; level DEBUG",
+    (STATE, "put-all-latency-max"): "longest time of these in ns; level DEBUG",
     (OWN, "cache-misses-total"): "reads of single entries that were not in a store's record cache",
     (OWN, "cache-writes-total"): "writes of single entries to a store's record cache",
-    (OWN, "cache-size-bytes-total"): "bytes of a store's record cache; in Java of a task's",
+    (OWN, "cache-size-bytes-total"): "bytes of a store's record cache",
     (OWN, "suppression-buffer-count"): "changes that a suppressed table holds back",
     (OWN, "suppression-buffer-size"): "bytes of the changes that a suppressed table holds back",
     (
         CONSUMER,
         "records-lag",
     ): "unprocessed records of an input partition, by offsets; missing while an input of its task has no known end",
+    (CONSUMER, "records-consumed-total"): "records that a consumer has received",
+    (CONSUMER, "bytes-consumed-total"): "bytes of these records",
+    (CONSUMER, "fetch-throttle-time-avg"): "average delay by quotas of the broker",
+    (CONSUMER, "fetch-throttle-time-max"): "longest delay by quotas of the broker",
+    (CONSUMER_CLIENT, "connection-count"): "open connections",
+    (CONSUMER_CLIENT, "connection-creation-total"): "connections that were opened",
+    (CONSUMER_CLIENT, "request-total"): "requests sent",
+    (CONSUMER_CLIENT, "response-total"): "responses received",
+    (CONSUMER_CLIENT, "outgoing-byte-total"): "bytes sent",
+    (CONSUMER_CLIENT, "incoming-byte-total"): "bytes received",
+    (PRODUCER_CLIENT, "connection-count"): "open connections",
+    (PRODUCER_CLIENT, "connection-creation-total"): "connections that were opened",
+    (PRODUCER_CLIENT, "request-total"): "requests sent",
+    (PRODUCER_CLIENT, "response-total"): "responses received",
+    (PRODUCER_CLIENT, "outgoing-byte-total"): "bytes sent",
+    (PRODUCER_CLIENT, "incoming-byte-total"): "bytes received",
+    (PRODUCER_CLIENT, "requests-in-flight"): "requests that wait for their responses",
+    (PRODUCER_CLIENT, "request-latency-avg"): "average time from a request to its response",
+    (PRODUCER_CLIENT, "request-latency-max"): "longest time from a request to its response",
+    (PRODUCER_CLIENT, "record-send-total"): "records sent",
+    (PRODUCER_CLIENT, "record-queue-time-avg"): "average time of a record in the queue before it is sent",
+    (PRODUCER_CLIENT, "record-queue-time-max"): "longest time of a record in the queue before it is sent",
+    (PRODUCER_CLIENT, "batch-size-avg"): "average bytes of a batch",
+    (PRODUCER_CLIENT, "batch-size-max"): "bytes of the largest batch",
+    (PRODUCER_CLIENT, "buffer-total-bytes"): "bytes that the queue may hold",
+    (PRODUCER_CLIENT, "buffer-available-bytes"): "bytes for which the queue has room",
+    (PRODUCER_CLIENT, "produce-throttle-time-avg"): "average delay by quotas of the broker",
+    (PRODUCER_CLIENT, "produce-throttle-time-max"): "longest delay by quotas of the broker",
+    (PRODUCER_TOPIC, "record-send-total"): "records sent to a topic",
+    (PRODUCER_TOPIC, "byte-total"): "bytes sent to a topic",
+    (CONSUMER_NODE, "request-total"): "requests sent to a broker",
+    (CONSUMER_NODE, "response-total"): "responses of a broker",
+    (CONSUMER_NODE, "outgoing-byte-total"): "bytes sent to a broker",
+    (CONSUMER_NODE, "incoming-byte-total"): "bytes received from a broker",
+    (CONSUMER_NODE, "request-latency-avg"): "average time from a request to its response",
+    (CONSUMER_NODE, "request-latency-max"): "longest time from a request to its response",
+    (PRODUCER_NODE, "request-total"): "requests sent to a broker",
+    (PRODUCER_NODE, "response-total"): "responses of a broker",
+    (PRODUCER_NODE, "outgoing-byte-total"): "bytes sent to a broker",
+    (PRODUCER_NODE, "incoming-byte-total"): "bytes received from a broker",
+    (PRODUCER_NODE, "request-latency-avg"): "average time from a request to its response",
+    (PRODUCER_NODE, "request-latency-max"): "longest time from a request to its response",
+    (OWN, "request-retries-total"): "requests of a client of Kafka that were sent again",
+    (OWN, "request-errors-total"): "requests of a client of Kafka that could not be sent",
+    (OWN, "request-timeouts-total"): "requests of a client of Kafka that were not answered in time",
+    (OWN, "requests-in-flight"): "requests of a consumer that wait for their responses",
     (OWN, "tasks"): "tasks that the thread runs or restores",
     (OWN, "standbys"): "standby tasks of the thread",
     (OWN, "standby-lag"): "changelog records that a standby lacks",
@@ -153,10 +263,19 @@ MEANINGS: Final[Mapping[tuple[str, str], str]] = {
 }
 
 
+#: The groups of a consumer, by those that a producer has at the same level.
+_OF_CONSUMERS: Final = {PRODUCER_NODE: (CONSUMER_NODE,), PRODUCER_CLIENT: (CONSUMER_CLIENT, CONSUMER)}
+
+
 def group_of(name: str, tags: Tags) -> str:
     """The group of a sample; empty for the metrics of a program."""
     level = _LEVELS[_place(tags)][1] if rank_of(tags) else CLIENT
-    for group in (level, OWN):
+    groups: tuple[str, ...] = (level,)
+    if level in _OF_CONSUMERS and any(
+        tag == "client_id" and text.endswith("-consumer") for tag, text in tags
+    ):
+        groups = _OF_CONSUMERS[level]
+    for group in (*groups, OWN):
         if (group, name) in MEANINGS:
             return group
     return ""
@@ -169,4 +288,4 @@ def rank_of(tags: Tags) -> int:
 
 def _place(tags: Tags) -> int:
     given = {name for name, _ in tags}
-    return next((place for place, (tag, _) in enumerate(_LEVELS) if tag in given), len(_LEVELS))
+    return next((place for place, (level, _) in enumerate(_LEVELS) if level <= given), len(_LEVELS))

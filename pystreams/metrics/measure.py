@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final, NamedTuple
 
 #: Two windows of this length count, as with Kafka's metrics.num.samples and metrics.sample.window.ms: what was measured
@@ -15,11 +16,12 @@ class _Window(NamedTuple):
     start_ms: float
     number: int = 0
     total: float = 0.0
-    greatest: float = 0.0
+    least: float = inf
+    greatest: float = -inf
 
 
 class Measure:
-    """The average and the maximum of what was measured lately. One thread records, any thread may read."""
+    """The average, minimum and maximum of what was measured lately. One thread records, any thread may read."""
 
     __slots__ = ("_windows",)
 
@@ -27,8 +29,17 @@ class Measure:
         #: The present window and the one before. Replaced as a whole, so that no reader sees half of a change.
         self._windows: tuple[_Window, _Window | None] = (_Window(now_ms), None)
 
-    def record(self, total: float, count: int, now_ms: float) -> None:
-        """Add ``count`` things that measure ``total`` together, at least one."""
+    def record(
+        self,
+        total: float,
+        count: int,
+        now_ms: float,
+        *,
+        least: float | None = None,
+        greatest: float | None = None,
+    ) -> None:
+        """Add ``count`` things that measure ``total`` together, at least one. Where ``least`` and ``greatest`` of them
+        are not given, their average stands for both."""
         window, before = self._windows
         passed = (now_ms - window.start_ms) // WINDOW_MS
         if passed >= 1:
@@ -36,9 +47,17 @@ class Measure:
             start_ms = window.start_ms + passed * WINDOW_MS
             before = window if passed == 1 else _Window(start_ms - WINDOW_MS)
             window = _Window(start_ms)
-        greatest = max(window.greatest, total / count)
+        average = total / count
+        least = average if least is None else least
+        greatest = average if greatest is None else greatest
         self._windows = (
-            _Window(window.start_ms, window.number + count, window.total + total, greatest),
+            _Window(
+                window.start_ms,
+                window.number + count,
+                window.total + total,
+                min(window.least, least),
+                max(window.greatest, greatest),
+            ),
             before,
         )
 
@@ -48,16 +67,31 @@ class Measure:
         number = sum(window.number for window in windows)
         return sum(window.total for window in windows) / number if number else None
 
+    def minimum(self, now_ms: float) -> float | None:
+        """The least of what was recorded; None: nothing was measured lately."""
+        return min((window.least for window in self._recent(now_ms) if window.number), default=None)
+
     def maximum(self, now_ms: float) -> float | None:
-        """The greatest average of things that were recorded together; None: nothing was measured lately."""
+        """The greatest of what was recorded; None: nothing was measured lately."""
         return max((window.greatest for window in self._recent(now_ms) if window.number), default=None)
+
+    def rate(self, now_ms: float) -> float | None:
+        """How many things there were per second; None: nothing was measured lately."""
+        windows = self._recent(now_ms)
+        number, elapsed_ms = sum(window.number for window in windows), _elapsed_ms(windows, now_ms)
+        return 1000 * number / elapsed_ms if number and elapsed_ms > 0 else None
 
     def share(self, now_ms: float) -> float:
         """Of durations: their share of the time, from 0 to 1."""
         windows = self._recent(now_ms)
-        elapsed_ms = max((now_ms - window.start_ms for window in windows), default=0.0)
+        elapsed_ms = _elapsed_ms(windows, now_ms)
         return min(1.0, sum(window.total for window in windows) / elapsed_ms) if elapsed_ms > 0 else 0.0
 
     def _recent(self, now_ms: float) -> list[_Window]:
         """The windows that count: who records may have been idle for long."""
         return [window for window in self._windows if window and now_ms - window.start_ms < 2 * WINDOW_MS]
+
+
+def _elapsed_ms(windows: list[_Window], now_ms: float) -> float:
+    """The time since the first of the windows began."""
+    return max((now_ms - window.start_ms for window in windows), default=0.0)

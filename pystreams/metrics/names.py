@@ -35,6 +35,14 @@ LATE_RECORDS: Final = "late-records-total"
 LATENESS_MAX: Final = "late-records-lateness-max-ms"
 GRACE_NEEDED_MAX: Final = "late-records-grace-needed-max-ms"
 
+# Per source and topic, and per sink and topic (``processor_node_id``, ``topic``): records and, of sources, their bytes.
+RECORDS_CONSUMED: Final = "records-consumed-total"
+BYTES_CONSUMED: Final = "bytes-consumed-total"
+RECORDS_PRODUCED: Final = "records-produced-total"
+
+# Per source and sink (``processor_node_id``): how old records are when they were processed or written.
+RECORD_AGE: Final = "record-e2e-latency"
+
 # Per thread.
 POLLED: Final = "poll-total"
 POLL_LATENCY: Final = "poll-latency"
@@ -67,12 +75,38 @@ CACHE_MISSES: Final = "cache-misses-total"
 CACHE_WRITES: Final = "cache-writes-total"
 CACHE_SIZE: Final = "cache-size-bytes-total"
 
+# Per store with a cache, at the recording level DEBUG.
+HIT_RATIO: Final = "hit-ratio"
+
 # Per buffer of a suppressed table, as of now. Kafka Streams has averages and maxima of both.
 BUFFER_COUNT: Final = "suppression-buffer-count"
 BUFFER_SIZE: Final = "suppression-buffer-size"
 
 # Per input partition (``client_id`` is the consumer's).
 RECORDS_LAG: Final = "records-lag"
+
+# Per client of Kafka (``client_id`` is the consumer's or producer's), from librdkafka's statistics; some also per
+# broker (``node_id``), and of producers per ``topic``.
+CONNECTIONS: Final = "connection-count"
+CONNECTIONS_MADE: Final = "connection-creation-total"
+REQUESTS: Final = "request-total"
+RESPONSES: Final = "response-total"
+BYTES_OUT: Final = "outgoing-byte-total"
+BYTES_IN: Final = "incoming-byte-total"
+REQUEST_LATENCY: Final = "request-latency"
+REQUESTS_IN_FLIGHT: Final = "requests-in-flight"
+PRODUCE_THROTTLE: Final = "produce-throttle-time"
+FETCH_THROTTLE: Final = "fetch-throttle-time"
+RECORDS_SENT: Final = "record-send-total"
+BYTES_SENT: Final = "byte-total"
+RECORD_QUEUE_TIME: Final = "record-queue-time"
+BATCH_SIZE: Final = "batch-size"
+BUFFER_TOTAL: Final = "buffer-total-bytes"
+BUFFER_AVAILABLE: Final = "buffer-available-bytes"
+# Not in Java's clients.
+REQUEST_RETRIES: Final = "request-retries-total"
+REQUEST_ERRORS: Final = "request-errors-total"
+REQUEST_TIMEOUTS: Final = "request-timeouts-total"
 
 # Per client.
 ALIVE_STREAM_THREADS: Final = "alive-stream-threads"
@@ -94,6 +128,9 @@ WORKER_RESTARTS: Final = "worker-restarts-total"
 
 # Per thread, and not in Kafka Streams: its tasks that pause because they are too far ahead of one that lags.
 PAUSED_TASKS: Final = "paused-tasks"
+
+#: The measures that also have a minimum.
+WITH_MINIMUM: Final = frozenset({RECORD_AGE, HIT_RATIO})
 
 #: The counters that also have a rate.
 WITH_RATE: Final = frozenset(

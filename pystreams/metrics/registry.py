@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, TypeVar
 from pystreams.clock import Clock, SystemClock
 from pystreams.metrics.catalogue import group_of, rank_of
 from pystreams.metrics.measure import WINDOW_MS, Measure
-from pystreams.metrics.names import WITH_RATE, Tags
+from pystreams.metrics.names import WITH_MINIMUM, WITH_RATE, Tags
 
 Key: TypeAlias = tuple[str, Tags]
 
@@ -83,6 +83,8 @@ class Metrics:
         self._sources: list[tuple[Source, Collection[str] | None]] = []
         #: The names under which the share of the time is shown, by the key of the measure.
         self._shares: dict[Key, str] = {}
+        #: The names under which their number per second is shown.
+        self._rates: dict[Key, str] = {}
         self._lock = threading.Lock()
         now_ms = self._clock.monotonic_ms()
         self._marks = _Marks(now_ms, {}, now_ms, {})
@@ -95,11 +97,14 @@ class Metrics:
         """The gauge with this name and these tags. Raises ``TypeError`` if they belong to another kind of metric."""
         return self._get(Gauge, Gauge, name, tags)
 
-    def measure(self, name: str, share: str = "", /, **tags: object) -> Measure:
+    def measure(self, name: str, share: str = "", rate: str = "", /, **tags: object) -> Measure:
         """The measure with these tags, whose samples are ``name-avg`` and ``name-max``; of durations also their share
-        of the time, under the name ``share``. Raises ``TypeError`` if they belong to another kind of metric."""
+        of the time, under the name ``share``; under the name ``rate`` how many there were per second. Raises
+        ``TypeError`` if they belong to another kind of metric."""
         if share:
             self._shares[name, _texts(tags)] = share
+        if rate:
+            self._rates[name, _texts(tags)] = rate
         return self._get(Measure, lambda: Measure(self._clock.monotonic_ms()), name, tags)
 
     def attach(self, source: Source, names: Collection[str] | None = None) -> None:
@@ -154,11 +159,7 @@ class Metrics:
         name, tags = key
         now_ms = self._clock.monotonic_ms()
         if isinstance(metric, Measure):
-            for suffix, value in (("avg", metric.average(now_ms)), ("max", metric.maximum(now_ms))):
-                if value is not None:
-                    yield Sample(f"{name}-{suffix}", tags, value)
-            if key in self._shares:
-                yield Sample(self._shares[key], tags, metric.share(now_ms))
+            yield from self._measured(key, metric, now_ms)
             return
         value = _number(metric.value)
         if value is None:
@@ -170,6 +171,17 @@ class Metrics:
             yield Sample(
                 name.removesuffix("total") + "rate", tags, grown / elapsed_s if elapsed_s > 0 else 0.0
             )
+
+    def _measured(self, key: Key, measure: Measure, now_ms: float) -> Iterator[Sample]:
+        name, tags = key
+        values = {f"{name}-avg": measure.average(now_ms), f"{name}-max": measure.maximum(now_ms)}
+        if name in WITH_MINIMUM:
+            values[f"{name}-min"] = measure.minimum(now_ms)
+        if key in self._rates:
+            values[self._rates[key]] = measure.rate(now_ms)
+        if key in self._shares:
+            values[self._shares[key]] = measure.share(now_ms)
+        yield from (Sample(sample, tags, value) for sample, value in values.items() if value is not None)
 
     def _get(
         self, kind: type[Metric], make: Callable[[], Metric], name: str, tags: dict[str, object]

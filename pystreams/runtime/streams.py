@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from pystreams.broker.connecting import open_broker
@@ -97,6 +97,7 @@ class Streams:
         self.metrics = Metrics(self._clock)
         self.metrics.attach(self._progress_samples)
         self.metrics.attach(self._store_samples, STORE_NAMES)
+        self.metrics.attach(self._client_samples)
         # From the start: an alert on its growth would not see a metric that begins with 1.
         self.metrics.counter(names.FAILED_STREAM_THREADS)
         #: The error that ended the client, if there was one.
@@ -476,6 +477,10 @@ class Streams:
             Sample(names.CLIENT_STATE, (), _STATES.index(self._state)),
             *(sample for thread in threads for sample in thread_samples(thread)),
         ]
+
+    def _client_samples(self) -> Sequence[Sample]:
+        """The metrics of the log's clients."""
+        return () if self._context is None else self._context.broker.samples()
 
     def _store_samples(self) -> list[Sample]:
         return [sample for thread in list(self._threads) for sample in thread.store_samples()]

@@ -16,7 +16,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from pystreams.metrics import Sample
-from pystreams.metrics.catalogue import CONSUMER, MEANINGS, OWN, group_of
+from pystreams.metrics.catalogue import MEANINGS, OWN, group_of
 
 _PROGRAMS: Final = "a metric of the program"
 
@@ -43,8 +43,8 @@ def prometheus_name(sample: Sample) -> str:
             prefix = "pystreams_application"
         case _ if group == OWN:
             prefix = "pystreams"
-        case _ if group == CONSUMER:
-            prefix = f"kafka_consumer_{group}"
+        case _ if group.startswith(("consumer-", "producer-")):
+            prefix = f"kafka_{group.partition('-')[0]}_{group}"
         case _:
             prefix = f"kafka_streams_{group}"
     return re.sub(r"[^a-zA-Z0-9_]", "_", f"{prefix}_{sample.name}")

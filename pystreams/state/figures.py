@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pystreams.state.spec import StoreSpec
+from pystreams.state.spec import WINDOWED_KINDS, StoreSpec
 
 #: The properties of RocksDB that Kafka Streams shows, by the names of its metrics. Source:
 #: org.apache.kafka.streams.state.internals.metrics.RocksDBMetrics.
@@ -63,3 +63,12 @@ class StoreFigures:
     cache: CacheFigures | None
     buffer: BufferFigures | None
     rocksdb: Mapping[str, int]
+
+
+def state_tag(spec: StoreSpec) -> str:
+    """The tag under which Kafka Streams has the metrics of a store."""
+    if spec.kind == "buffer":
+        return "in_memory_suppression_state_id"
+    medium = "rocksdb" if spec.persistent else "in_memory"
+    kind = "window_" if spec.kind in WINDOWED_KINDS else "session_" if spec.kind == "session" else ""
+    return f"{medium}_{kind}state_id"

@@ -34,6 +34,7 @@ from pystreams.state.disk.rocksdb_memory import RocksResources, shared_resources
 from pystreams.state.figures import ROCKSDB_PROPERTIES, BufferFigures, CacheFigures, StoreFigures
 from pystreams.state.formats import pack_int64, unpack_int64
 from pystreams.state.layers.layer import AsLogged, Layer
+from pystreams.state.measured_store import StoreMeasures
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
 from pystreams.state.store import LogChange, Store, StoreContext
@@ -51,15 +52,23 @@ _FLUSHES_MAX = 1_000
 class _Part:
     """One store with its layer and overlay."""
 
-    __slots__ = ("context", "layer", "overlay", "spec", "store", "table")
+    __slots__ = ("_measures", "context", "layer", "overlay", "spec", "store", "table")
 
-    def __init__(self, context: StoreContext, layer: Layer) -> None:
+    def __init__(self, context: StoreContext, layer: Layer, measures: StoreMeasures | None) -> None:
         self.context = context
         self.spec = layer.spec
-        self.store = open_store(context, layer)
+        self._measures = measures
         self.layer = layer
+        self.store = self.open(context)
         self.overlay = layer.overlay
         self.table: Any = layer.overlay.table
+
+    def open(self, context: StoreContext) -> Any:
+        """Open the store, again once it has a cache."""
+        self.store = open_store(context, self.layer)
+        if self._measures is not None:
+            self._measures.measure(self.store)
+        return self.store
 
     @property
     def durable(self) -> bool:
@@ -90,6 +99,7 @@ class TaskStores:
         self._written_offsets: dict[str, int] = {}
         self._metadata: dict[str, bytes | int] = {}
         self._age: Age | None = None
+        self._measures: StoreMeasures | None = None
         #: The stores that have a time at which they were complete, or begun with.
         self._stamped: set[str] = set()
         #: Stores on the disk that do not belong to the task any more.
@@ -113,6 +123,7 @@ class TaskStores:
         beginning: str | None = None,
         begun: Mapping[str, Begun] | None = None,
         age: Age | None = None,
+        measures: StoreMeasures | None = None,
     ) -> TaskStores:
         """Open the stores that ``specs`` describe.
 
@@ -123,7 +134,7 @@ class TaskStores:
         the store drops because it is too late. Local state with another ``origin`` (a log, and after a space the
         hand-over that it follows), or with another ``beginning`` (from before a reset), counts as damaged; None
         accepts any. A store in ``begun`` is emptied if its content has an older beginning. ``age`` empties stores that
-        are too old, and has commits write when stores were complete.
+        are too old, and has commits write when stores were complete. ``measures`` measures each operation.
 
         Raises ``StateLockedError`` if the directory is in use, ``StateError`` if it cannot be used or has another
         format, ``StateCorruptedError`` if its files are damaged.
@@ -144,6 +155,7 @@ class TaskStores:
                 )
             state = cls(directory, lock, database)
             state._age = age
+            state._measures = measures
             stored = {} if database is None else database.metadata()
             if database is not None:
                 finish_departures(database, stored)
@@ -183,7 +195,7 @@ class TaskStores:
             table = self._database.tables[spec.name]
         else:
             table = MemoryTable(split)
-        part = _Part(context, open_layer(context, Overlay(table, split)))
+        part = _Part(context, open_layer(context, Overlay(table, split)), self._measures)
         self.stores[spec.name] = part.store
         self._parts[spec.name] = part
 
@@ -195,7 +207,7 @@ class TaskStores:
         for name, part in self._parts.items():
             context = replace(part.context, cache=cache)
             if context.cached:
-                self.stores[name] = part.store = open_store(context, part.layer)
+                self.stores[name] = part.open(context)
 
     def _of_this_time(
         self, stored: Mapping[bytes, bytes], origin: bytes | None, beginning: str | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from pystreams.broker.port import Assign, ConsumerPurpose, TransactionContent
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TaskId
+from pystreams.metrics import Sample
 
 
 class EmbeddedBroker:
@@ -77,6 +78,10 @@ class EmbeddedBroker:
     ) -> EmbeddedProducer:
         """Only ``client_id`` is used: a commit is a single transaction, which also checks the membership."""
         return EmbeddedProducer(self._connect(), self._locks, self._clock, self._disconnect)
+
+    def samples(self) -> Sequence[Sample]:
+        """None: its clients have no connections."""
+        return ()
 
     def transactional_producer(self, client_id: str, transactional_id: str) -> EmbeddedTransactionalProducer:
         """Raises ``BrokerError`` while another producer uses this id."""

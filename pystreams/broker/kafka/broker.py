@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from pystreams.broker.kafka.member import KafkaMember
 from pystreams.broker.kafka.oauth import TokenProvider
 from pystreams.broker.kafka.producer import KafkaProducer
 from pystreams.broker.kafka.settings import KafkaSettings
+from pystreams.broker.kafka.statistics import ClientStatistics
 from pystreams.broker.kafka.streams_member import StreamsGroupMember
 from pystreams.broker.kafka.transaction_coordination import TransactionConnection
 from pystreams.broker.kafka.transactions import KafkaTransactionalProducer
@@ -31,6 +32,7 @@ from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.config.client_setting import Role
 from pystreams.errors import ConfigError
 from pystreams.ids import TaskId
+from pystreams.metrics import Sample
 
 _CONNECT_SLICE_S = 0.5
 
@@ -69,6 +71,7 @@ class KafkaBroker:
         oauth_token_provider: TokenProvider | None = None,
         client_id: str = "pystreams",
         connect_timeout_s: float = 5.0,
+        statistics_interval_ms: int = 0,
     ) -> None:
         self._settings = KafkaSettings(
             bootstrap_servers,
@@ -80,6 +83,7 @@ class KafkaBroker:
             client_settings=client_settings or {},
             oauth_token_provider=oauth_token_provider,
         )
+        self._statistics = ClientStatistics(statistics_interval_ms)
         self._admin_id = f"{client_id}-admin"
         self._clock = SystemClock() if clock is None else clock
         self._errors = ErrorLog(self.description, logs=False)
@@ -112,7 +116,7 @@ class KafkaBroker:
     def consumer(self, client_id: str, purpose: ConsumerPurpose = "main") -> KafkaConsumer:
         role = _ROLES[purpose]
         return KafkaConsumer(
-            self._settings.consumer(client_id, role),
+            {**self._settings.consumer(client_id, role), **self._statistics.settings(client_id)},
             f"{client_id}, {self.description}",
             self._settings.poll_records_max(role),
         )
@@ -128,9 +132,10 @@ class KafkaBroker:
         if transactional_id is None or not self.transactional:
             of_thread = transactional_id is not None
             settings = (self._settings.thread_producer if of_thread else self._settings.producer)(client_id)
+            settings = {**settings, **self._statistics.settings(client_id)}
             return KafkaProducer(settings, where, self._clock, self.admin(), room_timeout_s)
         return ExactlyOnceProducer(
-            self._settings.exactly_once_producer(client_id),
+            {**self._settings.exactly_once_producer(client_id), **self._statistics.settings(client_id)},
             transactional_id,
             where,
             self._clock,
@@ -155,6 +160,9 @@ class KafkaBroker:
             self.admin(),
             f"{client_id}, {self.description}",
         )
+
+    def samples(self) -> Sequence[Sample]:
+        return self._statistics.samples()
 
     def opener(self) -> Callable[[], KafkaBroker]:
         settings = self._settings

@@ -40,6 +40,8 @@ def emit_sink(e: Emitter, node: SinkNode, scope: Scope) -> None:
                 f"send({quote(node.topic)}, None, key_bytes, value_bytes, {scope['timestamp']},"
                 f" {scope['headers']})  # {node.name}"
             )
+            written = e.bind(node, "written", "written_by_{}")
+            e.out(f"{written}({scope['timestamp']})")
     with e.out.block("except Exception as error:"):
         e.set_late_context(scope)
         e.out(f"unwritable({quote(node.name)}, {quote(node.topic)}, error, {record})")

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from pystreams.engine.input.decoding import BatchDecoder, Refusal, Rows
+from pystreams.engine.task_flow import Source
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 
@@ -26,6 +27,7 @@ class RecordQueue:
         "_batches",
         "_decoder",
         "_refuse",
+        "flow",
         "in_turns",
         "next_offset",
         "partition",
@@ -43,7 +45,10 @@ class RecordQueue:
         read: Callable[[Rows, int, int], int],
         in_turns: Callable[[Rows, int, int], Iterator[None]] | None,
         refuse: Refuse,
+        flow: Source,
     ) -> None:
+        #: Counts what is read from the topic.
+        self.flow = flow
         self.partition = partition
         self.read = read
         self.in_turns = in_turns

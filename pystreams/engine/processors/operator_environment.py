@@ -11,6 +11,7 @@ from pystreams.dsl.operators.base import Forward
 from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.engine.processors.processor_context import TaskView
 from pystreams.engine.processors.transformer import TransformerRunner
+from pystreams.engine.task_flow import TaskFlow
 from pystreams.errors import TopologyError
 from pystreams.record import NO_HEADERS, ContextCell
 from pystreams.stream_time import NO_TIME, Observed
@@ -25,6 +26,8 @@ class TaskAccess(TaskView, Protocol):
     def producer(self) -> Producer: ...
     @property
     def partition_count(self) -> Callable[[str], int]: ...
+    @property
+    def flow(self) -> TaskFlow: ...
     @property
     def memory(self) -> OperatorMemory: ...
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from pystreams.metrics import Sample, names
+from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.task_manager import TaskManager
-from pystreams.state.figures import ROCKSDB_PROPERTIES, StoreFigures
-from pystreams.state.spec import WINDOWED_KINDS
+from pystreams.state.figures import ROCKSDB_PROPERTIES, StoreFigures, state_tag
 
 #: The names of all metrics here.
 STORE_NAMES: Final = frozenset(
@@ -22,24 +22,18 @@ STORE_NAMES: Final = frozenset(
     }
 )
 
-#: The tags under which Kafka Streams has the properties of RocksDB.
-_STATE_TAG: Final = "rocksdb_state_id"
-_STATE_TAGS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(WINDOWED_KINDS, "rocksdb_window_state_id"),
-    "session": "rocksdb_session_state_id",
-}
-#: The tag under which Kafka Streams has the buffers of suppressed tables.
-_BUFFER_TAG: Final = "in_memory_suppression_state_id"
-
 
 def store_samples(tasks: TaskManager, thread: str) -> list[Sample]:
     """The metrics of the stores of running tasks, as of now. Any thread may ask: it only reads numbers."""
-    return [
-        sample
-        for task in tasks.running
-        for figures in task.state.figures()
-        for sample in _of_store(figures, (("task_id", str(task.task_id)), ("thread_id", thread)))
-    ]
+    return [sample for task in tasks.running for sample in _of_task(task, thread)]
+
+
+def _of_task(task: ActiveTask, thread: str) -> Iterator[Sample]:
+    tags = (("task_id", str(task.task_id)), ("thread_id", thread))
+    figures = list(task.state.figures())
+    yield Sample(names.CACHE_SIZE, tags, sum(one.cache.size_bytes for one in figures if one.cache))
+    for one in figures:
+        yield from _of_store(one, tags)
 
 
 def _of_store(figures: StoreFigures, tags: tuple[tuple[str, str], ...]) -> Iterator[Sample]:
@@ -50,9 +44,9 @@ def _of_store(figures: StoreFigures, tags: tuple[tuple[str, str], ...]) -> Itera
         yield Sample(names.CACHE_MISSES, of_cache, cache.misses, counts=True)
         yield Sample(names.CACHE_WRITES, of_cache, cache.writes, counts=True)
     if buffer is not None:
-        of_buffer = ((_BUFFER_TAG, store), *tags)
+        of_buffer = ((state_tag(figures.spec), store), *tags)
         yield Sample(names.BUFFER_COUNT, of_buffer, buffer.records)
         yield Sample(names.BUFFER_SIZE, of_buffer, buffer.size_bytes)
-    of_state = ((_STATE_TAGS.get(figures.spec.kind, _STATE_TAG), store), *tags)
+    of_state = ((state_tag(figures.spec), store), *tags)
     for name, value in figures.rocksdb.items():
         yield Sample(name, of_state, value)

@@ -17,7 +17,15 @@ LEVELS = {
     "stream-metrics": {},
     "stream-thread-metrics": {"thread_id": "t"},
     "stream-task-metrics": {"thread_id": "t", "task_id": "0_0"},
+    "stream-processor-node-metrics": {"thread_id": "t", "task_id": "0_0", "processor_node_id": "out"},
+    "stream-topic-metrics": {"thread_id": "t", "task_id": "0_0", "processor_node_id": "out", "topic": "out"},
+    "stream-record-cache-metrics": {"thread_id": "t", "task_id": "0_0", "record_cache_id": "counts"},
     "stream-state-metrics": {"thread_id": "t", "task_id": "0_0", "rocksdb_state_id": "counts"},
+    "consumer-metrics": {"client_id": "t-consumer"},
+    "consumer-node-metrics": {"client_id": "t-consumer", "node_id": "node-1"},
+    "producer-metrics": {"client_id": "t-producer"},
+    "producer-node-metrics": {"client_id": "t-producer", "node_id": "node-1"},
+    "producer-topic-metrics": {"client_id": "t-producer", "topic": "out"},
     "consumer-fetch-manager-metrics": {"client_id": "t-consumer", "topic": "in", "partition": "0"},
     OWN: {},
 }
@@ -48,7 +56,7 @@ def test_every_metric_of_the_catalogue_has_the_name_that_the_jmx_exporter_gives_
     for group, name in MEANINGS:
         sample = Sample(name, tuple(LEVELS[group].items()), 1)
         words = f"{group}-{name}".replace("-", "_")
-        prefix = {"consumer-fetch-manager-metrics": "kafka_consumer_", OWN: ""}.get(group, "kafka_streams_")
+        prefix = "" if group == OWN else f"kafka_{group.partition('-')[0].replace('stream', 'streams')}_"
         assert prometheus_name(sample) == prefix + words
         assert (prefix + words) in {series for series, _ in read([sample])}
 

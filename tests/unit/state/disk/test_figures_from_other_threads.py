@@ -21,7 +21,7 @@ def test_who_asks_gets_figures_or_a_refusal_and_the_owner_notices_nothing(tmp_pa
 
     def ask() -> None:
         while not ended.is_set():
-            for table in list(tables):
+            for table in tables:
                 # While the database is closed.
                 with suppress(StateError):
                     answers.append(len(table.properties(ROCKSDB_PROPERTIES)))

@@ -1,0 +1,112 @@
+"""The records that a task reads and writes, by topic, and how old they are then: counted per batch and run.
+
+Source: org.apache.kafka.streams.processor.internals.metrics.TopicMetrics (KIP-846), ProcessorNodeMetrics (KIP-613).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pystreams.clock import Clock
+from pystreams.metrics import Counter, Measure, Metrics, names
+from pystreams.record import RecordBatch
+
+#: The bytes of a record besides its key, value, headers and topic's name: timestamp, offset and partition. Source:
+#: org.apache.kafka.streams.processor.internals.ClientUtils.recordSizeInBytes.
+_RECORD_BYTES: Final = 8 + 8 + 4
+
+
+class TaskFlow:
+    """Of one task. ``measure`` is called at the end of each turn, and takes what was written since the last one."""
+
+    def __init__(self, metrics: Metrics, clock: Clock, **tags: object) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._tags = tags
+        self._sources: dict[tuple[str, str], Source] = {}
+        self._sinks: dict[tuple[str, str], Sink] = {}
+
+    def source(self, step: str, topic: str) -> Source:
+        """What is read from a topic."""
+        found = self._sources.get((step, topic))
+        if found is None:
+            found = self._sources[step, topic] = Source(
+                topic,
+                self._counter(names.RECORDS_CONSUMED, step, topic),
+                self._counter(names.BYTES_CONSUMED, step, topic),
+                self._age(step),
+                self._clock,
+            )
+        return found
+
+    def written(self, step: str, topic: str) -> Callable[[int], None]:
+        """A function to call with the timestamp of each record that a sink writes to a topic. It is the ``append`` of
+        a list, because nothing costs less."""
+        found = self._sinks.get((step, topic))
+        if found is None:
+            counter = self._counter(names.RECORDS_PRODUCED, step, topic)
+            found = self._sinks[step, topic] = Sink(counter, self._age(step))
+        return found.timestamps.append
+
+    def measure(self) -> None:
+        """Count what was written."""
+        for sink in self._sinks.values():
+            if sink.timestamps:
+                sink.measure(self._clock)
+
+    def _counter(self, name: str, step: str, topic: str) -> Counter:
+        return self._metrics.counter(name, processor_node_id=step, topic=topic, **self._tags)
+
+    def _age(self, step: str) -> Measure:
+        return self._metrics.measure(names.RECORD_AGE, processor_node_id=step, **self._tags)
+
+
+class Source:
+    """The records of one topic."""
+
+    def __init__(
+        self, topic: str, records: Counter, size_bytes: Counter, age_ms: Measure, clock: Clock
+    ) -> None:
+        self._records = records
+        self._bytes = size_bytes
+        self._age_ms = age_ms
+        self._clock = clock
+        self._record_bytes = _RECORD_BYTES + len(topic.encode())
+
+    def read(self, batch: RecordBatch) -> None:
+        """A batch has arrived."""
+        records = len(batch)
+        size_bytes = records * self._record_bytes
+        size_bytes += sum(map(len, filter(None, batch.keys))) + sum(map(len, filter(None, batch.values)))
+        if batch.headers is not None:
+            parts = (part for headers in batch.headers for part in headers)
+            size_bytes += sum(len(name.encode()) + len(value or b"") for name, value in parts)
+        self._records.add(records)
+        self._bytes.add(size_bytes)
+
+    def processed(self, timestamps: Sequence[int]) -> None:
+        """Records with these timestamps, at least one, were processed."""
+        _record_ages(self._age_ms, timestamps, self._clock)
+
+
+class Sink:
+    """The records that a step writes to one topic. ``timestamps`` are those of the records not yet counted."""
+
+    def __init__(self, records: Counter, age_ms: Measure) -> None:
+        self.timestamps: list[int] = []
+        self._records = records
+        self._age_ms = age_ms
+
+    def measure(self, clock: Clock) -> None:
+        self._records.add(len(self.timestamps))
+        _record_ages(self._age_ms, self.timestamps, clock)
+        self.timestamps.clear()
+
+
+def _record_ages(age_ms: Measure, timestamps: Sequence[int], clock: Clock) -> None:
+    now_ms, count = clock.now_ms(), len(timestamps)
+    least, greatest = now_ms - max(timestamps), now_ms - min(timestamps)
+    age_ms.record(
+        count * now_ms - sum(timestamps), count, clock.monotonic_ms(), least=least, greatest=greatest
+    )
