@@ -137,3 +137,24 @@ def test_a_name_with_the_same_tags_is_of_one_kind(metrics):
     metrics.measure("x", a=1)
     with pytest.raises(TypeError, match=r"x \{'a': '1'\} is a Measure, not a Gauge"):
         metrics.gauge("x", a=1)
+
+
+def test_the_least_and_the_greatest_may_be_given_with_what_is_recorded_together(metrics, clock):
+    age = metrics.measure(names.RECORD_AGE, processor_node_id="out")
+    age.record(60, 3, clock.monotonic_ms(), least=5, greatest=40)
+    age.record(7, 1, clock.monotonic_ms())
+    assert values(metrics) == {
+        "record-e2e-latency-avg": 67 / 4,
+        "record-e2e-latency-min": 5,
+        "record-e2e-latency-max": 40,
+    }
+
+
+def test_a_measure_may_say_how_often_there_was_something_to_measure(metrics, clock):
+    latency = metrics.measure("put-latency", "", "put-rate", rocksdb_state_id="counts")
+    for _ in range(10):
+        clock.advance_ms(SECOND)
+        latency.record(1.0, 1, clock.monotonic_ms())
+    assert values(metrics)["put-rate"] == pytest.approx(1)
+    clock.advance_ms(61 * SECOND)
+    assert values(metrics) == {}
