@@ -10,17 +10,21 @@ from pystreams.dsl.operators.state_columns import BATCH_RECORDS
 
 #: So many aggregates are encoded to know how large they are.
 SAMPLE_ROWS: Final = 20
+#: So many records come before the first look; twice as many before each one after it, up to a whole batch.
+_FIRST_RECORDS: Final = 64
+_FREE_PART: Final = 16
 
 
 class Looks:
     """When a look is due depends on the number of records alone, and not on how they come in batches."""
 
-    __slots__ = ("_held", "_room", "records")
+    __slots__ = ("_held", "_records_max", "_room", "records")
 
     def __init__(self, room: Room, held: Callable[[], int]) -> None:
         """``held`` gives how many entries are held."""
         self._room = room
         self._held = held
+        self._records_max = _FIRST_RECORDS
         #: So many records come before the next look.
         self.records = 0
         self.begin()
@@ -33,9 +37,10 @@ class Looks:
     def full(self, some: Callable[[], Iterable[Any]]) -> bool:
         """Whether too much is held. ``some`` gives a few aggregates, which are like all."""
         held = self._held()
-        # It is asked early, because looks come one after the other where little room is left.
-        return held + BATCH_RECORDS > self._room.entries and self._room.full(some(), held)
+        # The last part stays free: with little room left, looks would come one after the other.
+        return self._room.full(some(), held) or held + self._room.fit // _FREE_PART >= self._room.fit
 
     def begin(self) -> None:
-        """After a look: decide when the next one is due."""
-        self.records = max(1, min(BATCH_RECORDS, self._room.entries - self._held()))
+        """After a look: decide when the next one is due. The first ones come early: little is known of sizes."""
+        self.records = max(1, min(self._records_max, self._room.fit - self._held()))
+        self._records_max = min(BATCH_RECORDS, 2 * self._records_max)

@@ -127,8 +127,10 @@ class Room:
     """How many entries fit into so many bytes, by the size that a few of them have."""
 
     def __init__(self, environment: OperatorEnvironment, store: StoreSpec, bytes_max: int) -> None:
+        #: So many fit, as far as is known.
+        self.fit = min(_FIRST_ENTRIES, max(1, bytes_max // _ENTRY_BYTES))
         #: Ask ``full`` when so many are held.
-        self.entries = min(_FIRST_ENTRIES, max(1, bytes_max // _ENTRY_BYTES))
+        self.entries = self.fit
         self._bytes_max = bytes_max
         self._environment = environment
         self._encode = store.value_serde.serializer(changelog_topic(environment.application_id, store.name))
@@ -140,9 +142,9 @@ class Room:
             encoded = sum(len(self._encode(aggregate)) for aggregate in sample) / max(1, len(sample))
         except Exception as error:
             raise failed_while_holding(self._environment, error) from error
-        fit = max(1, int(self._bytes_max / (_ENTRY_BYTES + _OBJECT_FACTOR * encoded)))
-        self.entries = fit if fit <= held else min(fit, 2 * held)
-        return fit <= held
+        self.fit = max(1, int(self._bytes_max / (_ENTRY_BYTES + _OBJECT_FACTOR * encoded)))
+        self.entries = self.fit if self.fit <= held else min(self.fit, 2 * held)
+        return self.fit <= held
 
 
 @contextmanager
