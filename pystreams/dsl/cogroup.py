@@ -95,7 +95,11 @@ class CogroupedKStream(Generic[K, A]):
         return TimeWindowedCogroupedKStream(self, windows)
 
     def aggregate(
-        self, initializer: Callable[[], A], *, step: str | None = None, **store: Unpack[StoreArguments]
+        self,
+        initializer: Callable[[], A] | None = None,
+        *,
+        step: str | None = None,
+        **store: Unpack[StoreArguments],
     ) -> table.KTable[K, A]:
         """Aggregate the values of each key, from all streams, starting with ``initializer()``."""
         build = _Build(self, initializer, step, store)
@@ -119,7 +123,11 @@ class TimeWindowedCogroupedKStream(Generic[K, A]):
         return f"TimeWindowedCogroupedKStream({self._cogrouped!r}, {self._windows})"
 
     def aggregate(
-        self, initializer: Callable[[], A], *, step: str | None = None, **store: Unpack[WindowStoreArguments]
+        self,
+        initializer: Callable[[], A] | None = None,
+        *,
+        step: str | None = None,
+        **store: Unpack[WindowStoreArguments],
     ) -> table.KTable[Windowed[K], A]:
         """Aggregate the values of each key and window, from all streams."""
         windows, build = self._windows, _Build(self._cogrouped, initializer, step, store)
@@ -162,8 +170,8 @@ class SessionWindowedCogroupedKStream(Generic[K, A]):
     ) -> table.KTable[Windowed[K], A]: ...
     def aggregate(
         self,
-        initializer: Callable[[], Any],
-        merger: Callable[..., Any],
+        initializer: Any = None,
+        merger: Any = None,
         *,
         step: str | None = None,
         **store: Unpack[WindowStoreArguments],
@@ -188,7 +196,7 @@ class _Build:
     def __init__(
         self,
         cogrouped: CogroupedKStream[Any, Any],
-        initializer: Callable[[], Any],
+        initializer: Callable[[], Any] | None,
         step: str | None,
         store: Mapping[str, Any],
     ) -> None:
@@ -197,6 +205,11 @@ class _Build:
         first = next(iter(self._aggregators))._place
         self._step = step
         refuse(store, "a cogroup", "give an initializer, and an aggregator for each stream")
+        if initializer is None:
+            raise TopologyError(
+                "aggregate of a cogroup needs an initializer",
+                hint="aggregate(initializer): a function without arguments that gives the first aggregate of a key",
+            )
         self._context: Context = first.context
         self.options = StoreOptions.of("aggregate", store)
         self.key: AnySerde = first.key

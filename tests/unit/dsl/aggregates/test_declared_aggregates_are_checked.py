@@ -218,3 +218,12 @@ def test_tables_and_cogroups_take_functions() -> None:
     assert "a grouped table takes no declared aggregates (n)" in told(table, n=agg.count())
     cogrouped = app.stream("a", key=str, value=str).group_by_key().cogroup(lambda total, value: total)
     assert "a cogroup takes no declared aggregates (n)" in told(cogrouped, int, n=agg.count())
+
+
+def test_a_cogroup_without_functions_says_that_it_needs_them() -> None:
+    cogrouped = App("shop").stream("a", key=str, value=str).group_by_key().cogroup(lambda total, value: total)
+    windows = cogrouped.windowed_by(TimeWindows.tumbling(5))
+    sessions = cogrouped.windowed_by(SessionWindows.of(5))
+    for one in (cogrouped, windows, sessions):
+        assert "a cogroup takes no declared aggregates (n)" in told(one, n=agg.count())
+        assert "aggregate of a cogroup needs an initializer" in told(one)
