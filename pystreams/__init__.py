@@ -19,6 +19,7 @@ from pystreams.dsl.cogroup import (
     SessionWindowedCogroupedKStream,
     TimeWindowedCogroupedKStream,
 )
+from pystreams.dsl.expressions import Expression, field
 from pystreams.dsl.global_table import GlobalKTable
 from pystreams.dsl.grouped import KGroupedStream
 from pystreams.dsl.join_windows import JoinWindows
@@ -58,14 +59,15 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "App", "BranchedKStream", "Change", "CogroupedKStream", "ConfigError", "EmitStrategy", "FixedKeyProcessor",
+    "App", "BranchedKStream", "Change", "CogroupedKStream", "ConfigError", "EmitStrategy", "Expression",
+    "FixedKeyProcessor",
     "GlobalKTable", "JoinWindows", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
     "MsgpackSerde", "Processor", "ProcessorContext", "ProcessorWrapper", "PunctuationType", "Record", "Serde",
     "SessionWindowedCogroupedKStream", "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows",
     "SlidingWindows", "Stores", "Streams", "StreamsBuilder", "StreamsConfig", "StreamsError", "Suppressed",
     "TimeWindowedCogroupedKStream", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "Topology",
     "TopologyError", "TopologyTestDriver", "UnlimitedWindows", "ValueTransformer", "WhenFull", "Windowed", "agg",
-    "open_log",
+    "field", "open_log",
 ]
 # fmt: on
 

@@ -19,6 +19,7 @@ from pystreams.dsl.aggregates.numbers import Count, CountRecords, Mean, Sum
 from pystreams.dsl.aggregates.ordered import Max, Min, Top, TopBy
 from pystreams.dsl.aggregates.selectors import Of
 from pystreams.dsl.aggregates.timed import First, Last
+from pystreams.dsl.expressions import Expression
 from pystreams.errors import TopologyError
 from pystreams.functions import locate
 
@@ -103,4 +104,4 @@ def _spelled(name: str, of: Of) -> str:
 
 
 def _shown(of: Of) -> str:
-    return repr(of) if of is None or isinstance(of, str) else locate(of)
+    return repr(of) if of is None or isinstance(of, str | Expression) else locate(of)

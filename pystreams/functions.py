@@ -53,6 +53,10 @@ class UserFunction:
     takes_context: bool = False
     #: The function takes the record's timestamp (ms) after aggregate and value.
     takes_time: bool = False
+    #: It is a column expression: the result depends on the value alone, and calling it changes nothing.
+    is_expression: bool = False
+    #: The type of an expression's results (None: unknown).
+    result_type: Any = None
 
     @classmethod
     def of(cls, function: Callable[..., Any], form: Form, step: str) -> UserFunction:

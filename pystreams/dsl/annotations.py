@@ -32,7 +32,7 @@ def returned_type(function: Callable[..., Any], part: Returned = Returned.WHOLE)
     """
     annotation = _without_none(_return_annotation(function))
     for step in part.value or ():
-        annotation = _without_none(_each(annotation) if step == "each" else _of_pair(annotation, step))
+        annotation = _without_none(_of_pair(annotation, step) if isinstance(step, int) else _each(annotation))
     silent = annotation in _SILENT or isinstance(annotation, TypeVar)
     return None if silent else annotation
 

@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar, overload
 
 from pystreams.dsl import stream
 from pystreams.dsl.context import Place
+from pystreams.dsl.expressions import step_function
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.operators.stateless import Branch, Forward
 from pystreams.errors import TopologyError
-from pystreams.functions import UserFunction
 from pystreams.topology.graph import ProcessorGraphNode
 from pystreams.topology.names import checked
 
@@ -54,7 +54,7 @@ class BranchedKStream(Generic[K, V]):
             )
         number = len(self._branch.predicates) + 1
         child = checked(f"{self._name}{name or number}")
-        function = UserFunction.of(predicate, "predicate", f"branch {child}")
+        function = step_function(predicate, "predicate", f"branch {child}", self._place.value)
         self._branch.predicates += (function,)
         self._branch.children += (child,)
         return self._child(child)

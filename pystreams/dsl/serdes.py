@@ -67,7 +67,7 @@ def returned_by(
 def _annotated(function: UserFunction, part: Returned, inputs: tuple[AnySerde, ...]) -> AnySerde | None:
     """The serde of the annotated type. Without an annotation, or a serde for it: that of text, or None."""
     text = _text_of_text(inputs)
-    annotation = returned_type(function.call, part)
+    annotation = function.result_type if function.is_expression else returned_type(function.call, part)
     subclass_of_str = isinstance(annotation, type) and issubclass(annotation, str)
     if annotation is None or (text is not None and subclass_of_str):
         return text

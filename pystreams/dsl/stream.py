@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack, overload
 from pystreams.dsl import branches, grouped, table
 from pystreams.dsl.annotations import Returned
 from pystreams.dsl.context import Place
+from pystreams.dsl.expressions import step_function
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
 from pystreams.dsl.operators.stateless import (
@@ -419,7 +420,7 @@ class KStream(Processing[K, V]):
         self, method: str, prefix: str, step: str | None, function: Callable[..., Any], form: Form = "value"
     ) -> tuple[str, UserFunction]:
         name = self._place.context.names.step(prefix, step)
-        return name, UserFunction.of(function, form, f"{method} {name}")
+        return name, step_function(function, form, f"{method} {name}", self._place.value)
 
     def _computed(
         self, name: str, function: UserFunction, key: tuple[Any, Returned], value: tuple[Any, Returned]

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, Unpack, cast, overload
 from pystreams.dsl import stream, suppressed, table_grouped
 from pystreams.dsl.annotations import Returned
 from pystreams.dsl.context import Place
+from pystreams.dsl.expressions import step_function
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
 from pystreams.dsl.operators.table import TableFilter, TableMapValues, TableRepartition, TableToStream
@@ -96,7 +97,7 @@ class KTable(TableJoins[K, V]):
     ) -> KTable[K, V]:
         prefix = "KTABLE-FILTER-"
         name, store_name = self._draw_names(prefix, step, options)
-        function = UserFunction.of(predicate, "predicate", f"{method} {name}")
+        function = step_function(predicate, "predicate", f"{method} {name}", self._place.value)
         operation = TableFilter(function, negate, store_name)
         # If old values are available anyway, they save tombstones for rows that never passed the filter.
         operation.send_old_values = self._origin.send_old_values(force=False)
@@ -123,7 +124,7 @@ class KTable(TableJoins[K, V]):
         """
         options = StoreOptions.of("map_values", store)
         name, store_name = self._draw_names("KTABLE-MAPVALUES-", step, options)
-        function = UserFunction.of(mapper, "value", f"map_values {name}")
+        function = step_function(mapper, "value", f"map_values {name}", self._place.value)
         operation = TableMapValues(function, store_name)
         key = given_or(options.key, self._place.key)
         value = returned_by(options.value, f"the value that {name} computes", function, self._place.value)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pystreams import App, TimeWindows, agg
+from pystreams import App, TimeWindows, agg, field
 from pystreams.backfill import backfill
 from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.workers.shipping import shipped
@@ -79,6 +79,24 @@ def behind_a_step(app: App) -> Any:
     return positive.group_by_key(), {"total": agg.sum(), "n": agg.count()}
 
 
+def behind_expressions(app: App) -> Any:
+    """Stream time and late records are those of the records that pass the filters."""
+    wanted = (field("cents") > 40) | field("note").is_null()
+    stream = app.stream("in", key=int, value=Order).filter(wanted).filter_not(field("items") < 3)
+    return stream.group_by_key(), {
+        "total": agg.sum("cents"),
+        "both": agg.sum(field("cents") + field("items")),
+        "noted": agg.count(field("note")),
+    }
+
+
+def computed_numbers(app: App) -> Any:
+    """Some are null."""
+    stream = app.stream("in", key=int, value=Order).filter(field("cents") != 7)
+    items = stream.map_values(3 * field("items") - field("cents"), value=int)
+    return items.group_by_key(), {"total": agg.sum(), "n": agg.count()}
+
+
 STREAMS = {
     "numbers": numbers,
     "orders": orders,
@@ -86,7 +104,11 @@ STREAMS = {
     "count": records_alone,
     "function": with_a_function,
     "behind a step": behind_a_step,
+    "behind expressions": behind_expressions,
+    "computed numbers": computed_numbers,
 }
+#: The streams whose values are orders.
+OF_ORDERS = {"orders", "behind expressions", "computed numbers"}
 WINDOWS = {"by key": None, "tumbling": TimeWindows.tumbling(10, grace=5)}
 
 
@@ -110,11 +132,11 @@ def application(stream: str, windows: str, **config: Any) -> App:
 
 def histories(stream: str) -> Any:
     """Records, few of which are unusual."""
-    keys = st.sampled_from([1, 2, 3, 44] if stream == "orders" else ["a", "b", "c", "dd"])
+    keys = st.sampled_from([1, 2, 3, 44] if stream in OF_ORDERS else ["a", "b", "c", "dd"])
     number = st.integers(-3, 400)
     values = (
         st.builds(Order, number, st.none() | number, st.sampled_from([None, "n"]))
-        if stream == "orders"
+        if stream in OF_ORDERS
         else number
     )
     usual = st.tuples(keys, values, st.integers(0, 60))
@@ -182,7 +204,7 @@ def test_the_result_is_that_of_each_update(stream: str, windows: str, data: Any,
     history = data.draw(histories(stream))
     if data.draw(st.booleans(), "in the order of time"):
         history.sort(key=lambda record: record[2])
-    kinds = {"key": int, "value": Order} if stream == "orders" else {"key": str, "value": int}
+    kinds = {"key": int, "value": Order} if stream in OF_ORDERS else {"key": str, "value": int}
     traced = data.draw(st.frozensets(st.integers(0, 60), max_size=9), "records with headers")
     records = [
         record._replace(headers=(("trace", b"%d" % number),)) if number in traced else record
@@ -238,17 +260,20 @@ def test_nothing_depends_on_the_batches_even_if_few_results_are_held(
 
 @pytest.mark.parametrize(
     ("stream", "in_columns"),
-    [("numbers", 7), ("orders", 7), ("halves", 7), ("count", 7), ("function", 7), ("behind a step", 0)],
+    [
+        *[("numbers", 7), ("orders", 7), ("halves", 7), ("count", 7), ("function", 7), ("behind a step", 0)],
+        *[("behind expressions", 7), ("computed numbers", 7)],
+    ],
 )
 def test_records_come_in_columns_also_with_headers_and_beside_late_ones_and_in_other_processes(
     stream: str, in_columns: int, tmp_path: Path
 ) -> None:
     times = [0 if n == 9 else 3 * n for n in range(12)]
     history = [
-        (n % 3, Order(n, note="n"), time) if stream == "orders" else (f"k{n % 3}", n, time)
+        (n % 3, Order(n + 40, items=n, note="n"), time) if stream in OF_ORDERS else (f"k{n % 3}", n, time)
         for n, time in enumerate(times)
     ]
-    kinds = {"key": int, "value": Order} if stream == "orders" else {"key": str, "value": int}
+    kinds = {"key": int, "value": Order} if stream in OF_ORDERS else {"key": str, "value": int}
     records = lines(history, **kinds)
     # Of the batches of four, the first one has a value that is null, the second one is cut in two by a commit.
     records[0] = records[0]._replace(value=None)

@@ -1,7 +1,7 @@
 """The columns of records, for a step that folds in columns and that gets them as they are in their topic.
 
-No object is made for a record, except by serdes that are not those of whole numbers. Chunks with nulls, or with bytes
-that cannot be read, are processed record by record.
+No object is made for a record, except by serdes that are not those of whole numbers, and for steps of column
+expressions in between. Chunks with nulls, or with bytes that cannot be read, are processed record by record.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pystreams.backfill.application import LoadedApplication
+from pystreams.backfill.compute.column_steps import ColumnStep, Passed, column_steps, passed
 from pystreams.backfill.compute.shares import Share
 from pystreams.backfill.exchange.rows import Arrow, headers_of, pc, place_of
 from pystreams.backfill.plan.dependencies import runs_processor
@@ -28,7 +29,7 @@ from pystreams.record import NO_HEADERS, Headers, RecordContext
 from pystreams.serde.base import AnySerde
 from pystreams.serde.primitives import BytesSerde, IntSerde, StrSerde
 from pystreams.timestamps import RecordTimestamp, resolve_extractor
-from pystreams.topology.nodes import Node, ProcessorNode, SourceNode
+from pystreams.topology.nodes import Node, ProcessorNode
 
 #: So many rows are processed at once.
 COLUMN_ROWS: Final = 16_384
@@ -39,23 +40,26 @@ _OFFSET_BYTES: Final = 4
 
 
 class ColumnInput:
-    """The input of a task whose only source has one step behind it, which folds in columns."""
+    """The input of a task with one source and one step that folds in columns. Between the two are at most steps of
+    column expressions."""
 
     def __init__(
         self,
         stream: StreamTask,
         partition: TopicPartition,
+        before: Sequence[ColumnStep],
         step: ColumnFold,
         serdes: tuple[AnySerde, AnySerde],
         *,
         moves_late: bool,
         share: Share | None,
     ) -> None:
-        """``moves_late``: late records go to the dead-letter topic, which needs their bytes. Of the records of other
-        shares, only the time is seen."""
+        """``before`` are the steps before ``step``. ``moves_late``: late records go to the dead-letter topic, which
+        needs their bytes. Of the records of other shares, only the time is seen."""
         key_serde, value_serde = serdes
         self._stream = stream
         self._partition = partition
+        self._before = before
         self._step = step
         self._decode_key = key_serde.deserializer(partition.topic)
         self._decode_value = value_serde.deserializer(partition.topic)
@@ -67,48 +71,69 @@ class ColumnInput:
         """Process the records of a chunk. Returns False, and does nothing, if something in it is unusual."""
         if chunk.column("key").null_count or chunk.column("value").null_count:
             return False
-        timestamps = chunk.column("timestamp").to_numpy()
+        if pc.min(chunk.column("timestamp")).as_py() < 0:
+            return False
+        try:
+            # Serdes and expressions raise what they like. The way of single records finds the one that is bad.
+            coming = self._coming(chunk)
+        except Exception:  # noqa: BLE001
+            return False
+        if coming is None or (coming.rows.num_rows and not self._take(coming)):
+            return False
+        last, latest = chunk.column("sequence")[-1].as_py(), pc.max(chunk.column("timestamp")).as_py()
+        self._stream.passed(self._partition, chunk.num_rows, last + 1, latest)
+        return True
+
+    def _coming(self, chunk: Arrow) -> Passed | None:
+        """The records of a chunk that come to the step; None if one is unusual. Raises as serdes and expressions do."""
+        if not self._before:
+            return Passed(chunk, None)
+        for key in chunk.column("key").unique().to_pylist():
+            self._decode_key(key)
+        return passed(self._before, chunk, self._read(chunk.column("value")))
+
+    def _take(self, coming: Passed) -> bool:
+        """Have the step process records. Returns False, and does nothing, if one is unusual."""
+        rows = coming.rows
+        timestamps = rows.column("timestamp").to_numpy()
         nows = self._step.nows(timestamps)
         late = self._step.late(timestamps, nows)
         # Before anything is decoded, because the way of single records would decode it again.
-        if timestamps.min() < 0 or (self._moves_late and len(late)):
+        if self._moves_late and len(late):
             return False
-        mine = np.ones(chunk.num_rows, bool) if self._share is None else self._share.has(chunk.column("key"))
+        mine = np.ones(rows.num_rows, bool) if self._share is None else self._share.has(rows.column("key"))
         late = late[mine[late]]
         mine[late] = False
         try:
-            # Serdes and users' functions raise what they like. The way of single records finds the one that is bad.
-            drops = self._late_records(chunk, late, nows) if len(late) else []
-            batch = self._batch(*_only(mine, chunk, nows)) if mine.any() else None
+            # As above; the user's functions, too.
+            drops = self._late_records(coming, late, nows) if len(late) else []
+            batch = self._batch(*_only(mine, coming, nows)) if mine.any() else None
         except Exception:  # noqa: BLE001
             return False
         for drop in drops:
             self._step.drop_late(*drop)
-        self._add(batch, chunk, int(nows[-1]))
-        last = chunk.column("sequence")[-1].as_py()
-        self._stream.passed(self._partition, chunk.num_rows, last + 1, int(timestamps.max()))
+        self._add(batch, rows, int(nows[-1]))
         return True
 
-    def _late_records(self, chunk: Arrow, late: Any, nows: Any) -> list[tuple[RecordContext, Any, Any, int]]:
+    def _late_records(
+        self, coming: Passed, late: Any, nows: Any
+    ) -> list[tuple[RecordContext, Any, Any, int]]:
         """The records with the numbers ``late``, as ``ColumnFold.drop_late`` takes them. ``nows`` are the stream times
-        at all records of the chunk."""
-        rows = chunk.take(pa.array(late))
-        columns = [rows.column(name).to_pylist() for name in ("sequence", "timestamp", "key", "value")]
-        headers = _headers_at(chunk.column("headers"), late)
+        at all that are coming."""
+        rows, values = _at(coming, late)
+        columns = [rows.column(name).to_pylist() for name in ("sequence", "timestamp", "key")]
+        read = self._read(rows.column("value")) if values is None else values
+        headers = _headers_at(rows.column("headers"), np.arange(len(late)))
         topic, partition = self._partition
         return [
-            (
-                (topic, partition, offset, timestamp, of_record),
-                self._decode_key(key),
-                self._decode_value(value),
-                now,
-            )
+            ((topic, partition, offset, timestamp, of_record), self._decode_key(key), value, now)
             for offset, timestamp, key, value, of_record, now in zip(
-                *columns, headers, nows[late].tolist(), strict=True
+                *columns, read, headers, nows[late].tolist(), strict=True
             )
         ]
 
-    def _batch(self, rows: Arrow, nows: Any) -> Batch:
+    def _batch(self, coming: Passed, nows: Any) -> Batch:
+        rows = coming.rows
         encoded, headers = rows.column("key").dictionary_encode(), rows.column("headers")
         return Batch(
             encoded.indices.to_numpy(),
@@ -116,7 +141,7 @@ class ColumnInput:
             rows.column("timestamp").to_numpy(),
             nows,
             rows.column("sequence").to_numpy(),
-            self._chosen(rows.column("value")),
+            self._chosen(coming),
             None if headers.null_count == rows.num_rows else partial(_headers_at, headers),
             *self._partition,
         )
@@ -130,10 +155,11 @@ class ColumnInput:
             error.extend(where=f"task {self._stream.task_id}, {place_of(chunk)}")
             raise
 
-    def _chosen(self, values: Arrow) -> list[Chosen]:
+    def _chosen(self, coming: Passed) -> list[Chosen]:
         """The values that each column of the step adds."""
-        numbers = _int64(values) if self._is_int64 else None
-        read = None
+        read, numbers = coming.values, None
+        if read is None and self._is_int64:
+            numbers = _int64(coming.rows.column("value"))
         chosen: list[Chosen] = []
         for column in self._step.columns:
             if column.choose is None:
@@ -141,13 +167,14 @@ class ColumnInput:
             elif column.adds_itself and numbers is not None:
                 chosen.append(column.taken(numbers))
             else:
-                read = read or self._read(values, numbers)
+                if read is None:
+                    read = self._read(coming.rows.column("value"))
                 chosen.append(column.taken(read if column.adds_itself else [*map(column.choose, read)]))
         return chosen
 
-    def _read(self, values: Arrow, numbers: Any) -> list[Any]:
-        if numbers is not None:
-            return list(numbers.tolist())
+    def _read(self, values: Arrow) -> list[Any]:
+        if self._is_int64:
+            return list(_int64(values).tolist())
         return [self._decode_value(value) for value in values.to_pylist()]
 
 
@@ -170,9 +197,10 @@ def column_input(
         or any(map(runs_processor, steps))
     ):
         return None
-    behind = [node.name for node in nodes if not isinstance(node, SourceNode) and source.name in node.parents]
-    if len(behind) != 1 or behind[0] not in folded:
+    way = column_steps(source, nodes)
+    if way is None or way[1] not in folded:
         return None
+    before, behind = way
     extractor = resolve_extractor(source.timestamp_extractor or loaded.config.default_timestamp_extractor)
     serdes = serdes_of(source, loaded.config)
     # Of other serdes, different bytes may be equal keys.
@@ -180,12 +208,13 @@ def column_input(
         serdes[0], StrSerde | BytesSerde | IntSerde
     ):
         return None
-    step = stream.folded(behind[0])
+    step = stream.folded(behind)
     if not isinstance(step, ColumnFold):
         return None
     return ColumnInput(
         stream,
         partition,
+        before,
         step,
         serdes,
         moves_late=loaded.config.dead_letter_dropped_records,
@@ -193,9 +222,18 @@ def column_input(
     )
 
 
-def _only(wanted: Any, rows: Arrow, nows: Any) -> tuple[Arrow, Any]:
-    """The rows that are wanted, and the stream times at them."""
-    return (rows, nows) if wanted.all() else (rows.filter(pa.array(wanted)), nows[wanted])
+def _only(wanted: Any, coming: Passed, nows: Any) -> tuple[Passed, Any]:
+    """The records that are wanted, and the stream times at them."""
+    return (coming, nows) if wanted.all() else (_at(coming, np.flatnonzero(wanted)), nows[wanted])
+
+
+def _at(coming: Passed, numbers: Any) -> Passed:
+    """The records with these numbers."""
+    rows, values = coming
+    return Passed(
+        rows.take(pa.array(numbers)),
+        None if values is None else [values[number] for number in numbers.tolist()],
+    )
 
 
 def _headers_at(column: Arrow, numbers: Any) -> list[Headers]:

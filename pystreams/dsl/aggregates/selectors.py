@@ -12,12 +12,13 @@ import msgspec
 
 from pystreams.dsl.aggregates.value_types import part_of, settled, type_of_values
 from pystreams.dsl.annotations import returned_type
+from pystreams.dsl.expressions import Expression
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.serde.base import AnySerde
 from pystreams.serde.shapes import type_name
 
-#: As users give it: the name of a field, a function of the value, or None for the value itself.
+#: As users give it: the name of a field, a function of the value or an expression, or None for the value itself.
 Of: TypeAlias = str | Callable[[Any], Any] | None
 
 #: The type of what is chosen, where it is not known: JSON gives such values back as they were.
@@ -97,6 +98,9 @@ class Selecting:
         if isinstance(of, str):
             type_, read = part_of(values, of, self.what)
             return Selector(read, type_, of)
+        if isinstance(of, Expression):
+            type_, compute = of.bind(values, self.what)
+            return Selector(compute, type_, None)
         function = UserFunction.of(of, "predicate", self.what)
         if function.takes_key:
             raise TopologyError(
