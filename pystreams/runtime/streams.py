@@ -383,10 +383,21 @@ class Streams:
 
         Raises ``StateError`` for an unknown name.
         """
-        threads = lambda: [thread for thread in self._threads if thread.alive]  # noqa: E731
         return local_store(
-            name, self._built, threads, self._context, headers=headers, partitioner=partitioner
+            name, self._built, self._readers, self._context, headers=headers, partitioner=partitioner
         )
+
+    def _readers(self) -> list[StreamThread]:
+        """The threads that can read stores. Raises ``StateError`` for a client that never has any again."""
+        if self._state in _ENDED:
+            raise StateError(
+                "stores cannot be read through this client any more",
+                why="it was closed"
+                if self._state is ClientState.NOT_RUNNING
+                else "it has ended with an error",
+                hint="start a new Streams of the same topology",
+            )
+        return [thread for thread in self._threads if thread.alive]
 
     def _settled(self, thread: StreamThread) -> bool:
         if thread.state is not ThreadState.RUNNING:

@@ -14,7 +14,7 @@ from pystreams.app import App
 from pystreams.errors import StateError
 from pystreams.partitioning import partition_for_key
 from pystreams.runtime.streams import Streams
-from tests.live.support import Log, eventually, running
+from tests.live.support import TIMEOUT_S, Log, eventually, running
 
 PARTITIONS = 4
 KEYS = [f"k{number}" for number in range(12)]
@@ -159,6 +159,23 @@ def test_a_client_that_does_not_run_says_so(log: Log) -> None:
     log.create("in", partitions=PARTITIONS)
     streams = Streams(regrouped(log, "p1"), broker=log.broker)
     assert "is not in this process now" in refusal(streams, "counts", "k1")
+
+
+def test_a_client_that_was_closed_says_so(log: Log) -> None:
+    write(log)
+    streams = log.start(regrouped(log, "p1"))
+    eventually(streams.caught_up)
+    store = streams.store("counts")
+    assert store.get("k1").value == 1
+    assert streams.close(1000 * TIMEOUT_S)
+    for read in (lambda: store.get("k1"), store.all, lambda: streams.store("counts").partitions):
+        with pytest.raises(StateError) as refused:
+            read()
+        assert str(refused.value).splitlines() == [
+            "stores cannot be read through this client any more",
+            "  why: it was closed",
+            "  next: start a new Streams of the same topology",
+        ]
 
 
 def test_what_a_store_cannot_be_asked_is_told_with_what_it_can(log: Log) -> None:
