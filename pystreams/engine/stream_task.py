@@ -357,6 +357,7 @@ class StreamTask:
         group, timing = self._group, self.timing
         self._hurried = False
         began_ms = self._services.clock.monotonic_ms()
+        self.flow.begin(began_ms)
         refused, done = group.settle(), 0
         while (
             done < max_records and (until_ms is None or group.has_head(until_ms)) and group.is_ready(now_ms)
@@ -409,7 +410,8 @@ class StreamTask:
         queue.advance(end)
         self._time.see(queue.partition_time)
         self._group.touched(queue)
-        queue.flow.processed(rows.timestamps[start:end])
+        if queue.flow.takes_ages:
+            queue.flow.processed(rows.timestamps[start:end])
         return end - start
 
     def _turns(self, turns: Turns) -> int:
@@ -443,7 +445,8 @@ class StreamTask:
                 if count := places[:done].count(place):
                     at = queue.position
                     queue.advance(at + count)
-                    queue.flow.processed(rows[place].timestamps[at : at + count])
+                    if queue.flow.takes_ages:
+                        queue.flow.processed(rows[place].timestamps[at : at + count])
                 self._group.touched(queue)
         return done
 

@@ -15,10 +15,14 @@ from pystreams.record import RecordBatch
 #: The bytes of a record besides its key, value, headers and topic's name: timestamp, offset and partition. Source:
 #: org.apache.kafka.streams.processor.internals.ClientUtils.recordSizeInBytes.
 _RECORD_BYTES: Final = 8 + 8 + 4
+#: Ages are measured in one turn of each second, for each source and sink: of all records they would cost a fifth of the
+#: instructions of a copy.
+_AGES_INTERVAL_MS: Final = 1_000.0
 
 
 class TaskFlow:
-    """Of one task. ``measure`` is called at the end of each turn, and takes what was written since the last one."""
+    """Of one task. ``begin`` is called at the beginning of each turn; ``measure`` at its end and after a commit, and
+    takes what was written since the last time."""
 
     def __init__(self, metrics: Metrics, clock: Clock, **tags: object) -> None:
         self._metrics = metrics
@@ -26,6 +30,13 @@ class TaskFlow:
         self._tags = tags
         self._sources: dict[tuple[str, str], Source] = {}
         self._sinks: dict[tuple[str, str], Sink] = {}
+        self._turn_ms = clock.monotonic_ms()
+
+    def begin(self, now_ms: float) -> None:
+        """A turn begins (monotonic)."""
+        self._turn_ms = now_ms
+        for source in self._sources.values():
+            source.begin(now_ms)
 
     def source(self, step: str, topic: str) -> Source:
         """What is read from a topic."""
@@ -53,7 +64,7 @@ class TaskFlow:
         """Count what was written."""
         for sink in self._sinks.values():
             if sink.timestamps:
-                sink.measure(self._clock)
+                sink.measure(self._clock, self._turn_ms)
 
     def _counter(self, name: str, step: str, topic: str) -> Counter:
         return self._metrics.counter(name, processor_node_id=step, topic=topic, **self._tags)
@@ -73,12 +84,20 @@ class Source:
         self._age_ms = age_ms
         self._clock = clock
         self._record_bytes = _RECORD_BYTES + len(topic.encode())
+        #: Whether to call ``processed`` in this turn.
+        self.takes_ages = True
+        self._turn_ms = self._next_ages_ms = clock.monotonic_ms()
+
+    def begin(self, now_ms: float) -> None:
+        """A turn begins (monotonic)."""
+        self._turn_ms = now_ms
+        self.takes_ages = now_ms >= self._next_ages_ms
 
     def read(self, batch: RecordBatch) -> None:
         """A batch has arrived."""
         records = len(batch)
         size_bytes = records * self._record_bytes
-        size_bytes += sum(map(len, filter(None, batch.keys))) + sum(map(len, filter(None, batch.values)))
+        size_bytes += _bytes_of(batch.keys) + _bytes_of(batch.values)
         if batch.headers is not None:
             parts = (part for headers in batch.headers for part in headers)
             size_bytes += sum(len(name.encode()) + len(value or b"") for name, value in parts)
@@ -87,6 +106,7 @@ class Source:
 
     def processed(self, timestamps: Sequence[int]) -> None:
         """Records with these timestamps, at least one, were processed."""
+        self._next_ages_ms = self._turn_ms + _AGES_INTERVAL_MS
         _record_ages(self._age_ms, timestamps, self._clock)
 
 
@@ -97,11 +117,23 @@ class Sink:
         self.timestamps: list[int] = []
         self._records = records
         self._age_ms = age_ms
+        self._next_ages_ms = 0.0
 
-    def measure(self, clock: Clock) -> None:
+    def measure(self, clock: Clock, turn_ms: float) -> None:
+        """Count the records, and measure their ages if it is time. ``turn_ms``: when the turn began."""
         self._records.add(len(self.timestamps))
-        _record_ages(self._age_ms, self.timestamps, clock)
+        if turn_ms >= self._next_ages_ms:
+            self._next_ages_ms = turn_ms + _AGES_INTERVAL_MS
+            _record_ages(self._age_ms, self.timestamps, clock)
         self.timestamps.clear()
+
+
+def _bytes_of(column: list[bytes | None]) -> int:
+    try:
+        # Joining takes a third of the instructions of a sum of lengths.
+        return len(b"".join(column))  # type: ignore[arg-type]
+    except TypeError:
+        return sum(len(part) for part in column if part is not None)
 
 
 def _record_ages(age_ms: Measure, timestamps: Sequence[int], clock: Clock) -> None:

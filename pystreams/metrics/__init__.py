@@ -1,7 +1,7 @@
 """Counters, gauges and measures of an application, readable in its process.
 
 ``registry`` holds them by name and tags, ``measure`` has averages and maxima of what was measured lately, ``names`` the
-names, which are Kafka Streams' own, and ``catalogue`` the groups and meanings of all.
+names, which are Kafka Streams' own, ``catalogue`` the groups and meanings of all, and ``units`` their units.
 """
 
 from __future__ import annotations

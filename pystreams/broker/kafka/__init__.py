@@ -17,7 +17,7 @@ which opens the clients, and ``settings``, which gives both the same settings un
 - ``admin``: topics, offsets and groups of the cluster; ``admin_client`` is the client that all admins share.
 - Errors in words: ``failures``, ``group_failures``, ``transaction_failures``, ``streams_failures``. Logs of the
   clients: ``client_logs``.
-- Connections: ``tls``, ``oauth``, ``sockets``.
+- Connections: ``tls``, ``oauth``, ``sockets``. ``statistics``: what librdkafka reports of them, as metrics.
 """
 
 from __future__ import annotations
