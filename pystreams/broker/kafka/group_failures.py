@@ -1,5 +1,7 @@
 """Errors of a group's coordinator, reported by kafka-python, as errors of pystreams, in words for people."""
 
+# pyright knows an older kafka-python by heart.
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 from typing import Final
