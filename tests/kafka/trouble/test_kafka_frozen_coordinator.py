@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,8 +38,9 @@ def place(server: KafkaServer, tmp_path: Path) -> Iterator[Place]:
 
 
 def coordinator(place: Place) -> int:
-    """Who coordinates the group; its topic may only just come into being."""
-    return int(place.log.broker._client.describe_consumer_groups([GROUP])[GROUP].result().coordinator.id)
+    """The number of the broker that coordinates the group."""
+    broker: Any = place.log.broker
+    return int(broker._client.describe_consumer_groups([GROUP])[GROUP].result().coordinator.id)
 
 
 def test_members_join_where_another_broker_coordinates_the_group(place: Place):
@@ -59,6 +61,7 @@ def test_members_join_where_another_broker_coordinates_the_group(place: Place):
         eventually(place.may_lose_a_broker, "every broker has everything", 120)
         second = member("second")
         # The group waits for the first member, which works and does not poll.
-        follow_until(lambda: second.member.joining, second)
+        waiting: Any = second.member
+        follow_until(lambda: waiting.joining, second)
         place.brokers[coordinator(place) - 1].freeze()
         follow_until(balanced(first, second), first, second, timeout_s=JOIN_TIMEOUT_S)
