@@ -34,7 +34,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["--help", "-h"]},
     epilog="Exit codes: 0 done, 1 failed while running, 2 wrong usage, 3 wrong application, 4 the log "
     "refused it, 130 interrupted, 143 ended by SIGTERM.",

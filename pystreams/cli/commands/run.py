@@ -203,13 +203,19 @@ def run(
         show_settings(load_application(application), setting, **flags)
         return
 
+    from pystreams.cli.stacks import log_stacks, on_stacks_request
     from pystreams.serving.watched import WatchedClient
 
     def run_here(stop: threading.Event | None = None, loaded: Callable[[str], None] | None = None) -> None:
         if creates is not None:
             creates()
         streams = _load(application, setting, flags, loaded)
-        with shown(WatchedClient(streams, watch.ready_lag), watch), profiled(streams, profile_options):
+        watched = WatchedClient(streams, watch.ready_lag)
+        with (
+            on_stacks_request(partial(log_stacks, streams)),
+            shown(watched, watch),
+            profiled(streams, profile_options),
+        ):
             run_streams(streams, until_caught_up=until_caught_up, logs=logs, stop=stop)
 
     if reload:

@@ -43,7 +43,11 @@ class StopRequest(msgspec.Struct, frozen=True, tag=True):
     """Asks a worker to commit, to leave the group and to end."""
 
 
-Message: TypeAlias = Job | StopRequest | Report | Measured | Failure
+class StacksRequest(msgspec.Struct, frozen=True, tag=True):
+    """Asks a worker to log where its threads are."""
+
+
+Message: TypeAlias = Job | StopRequest | StacksRequest | Report | Measured | Failure
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Message).decode

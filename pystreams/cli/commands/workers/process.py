@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from typing import IO, Final
 
-from pystreams.cli.commands.workers.channel import Channel, Job, StopRequest
+from pystreams.cli.commands.workers.channel import Channel, Job, StacksRequest, StopRequest
 
 #: The number of lines of a worker's log that are shown again if it dies without a reason.
 LAST_LINES: Final = 5
@@ -84,6 +84,10 @@ class WorkerProcess:
     def stop(self) -> None:
         """Ask it to commit and to end."""
         self.channel.send(StopRequest())
+
+    def ask_for_stacks(self) -> None:
+        """Ask it to log where its threads are."""
+        self.channel.send(StacksRequest())
 
     def kill(self) -> None:
         """End it at once, and wait until it is gone."""

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol, Self, TextIO
 from pystreams.cli.commands.workers.channel import Job
 from pystreams.cli.commands.workers.display import workers_display_for
 from pystreams.cli.commands.workers.process import WorkerProcess
+from pystreams.cli.stacks import on_stacks_request
 from pystreams.cli.terminal.console import EnduringStream
 from pystreams.cli.terminal.exits import Exit
 from pystreams.cli.terminal.last_line import counted, log_last_line
@@ -97,6 +98,11 @@ class Supervisor:
     def pids(self) -> dict[int, int]:
         """The processes that are alive, by worker number."""
         return {number: process.pid for number, process in self._processes.items()}
+
+    def ask_for_stacks(self) -> None:
+        """Have all workers log where their threads are."""
+        for process in list(self._processes.values()):
+            process.ask_for_stacks()
 
     def _carry_out(self, instructions: Sequence[Instruction]) -> None:
         unstarted: dict[int, Failure] = {}
@@ -196,6 +202,7 @@ def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions,
         stop_on_signals(stop),
         workers_display_for(logs, meter, clock) as display,
         Supervisor(supervision, {job.number: job for job in jobs}) as supervisor,
+        on_stacks_request(supervisor.ask_for_stacks),
         shown(WatchedWorkers(supervisor, watch.ready_lag), watch),
     ):
         supervisor.run(stop, lambda: display.update(supervision, supervisor.pids()))

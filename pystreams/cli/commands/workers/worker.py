@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from itertools import count
 from typing import NoReturn
 
-from pystreams.cli.commands.workers.channel import Channel, Job, Message
+from pystreams.cli.commands.workers.channel import Channel, Job, Message, StacksRequest
+from pystreams.cli.stacks import log_stacks
 from pystreams.cli.terminal.exits import Exit, exit_of
 from pystreams.cli.terminal.logs import log_to_stderr
 from pystreams.cli.terminal.user_lines import user_lines
@@ -41,34 +42,41 @@ log = logging.getLogger(__name__)
 
 
 class Leash:
-    """Listens to the supervisor. ``stop`` is set when the supervisor asks for it, or is gone."""
+    """Listens to the supervisor. ``stop`` is set when the supervisor asks for it, or is gone; the stacks of all threads
+    are logged when it asks for them."""
 
     def __init__(self, messages: Iterator[Message]) -> None:
         self.stop = threading.Event()
         self._messages = messages
         self._mutex = threading.Lock()
-        self._at_work = False
+        #: None until the work begins.
+        self._streams: Streams | None = None
         threading.Thread(target=self._listen, name="leash", daemon=True).start()
 
-    def begin(self) -> None:
+    def begin(self, streams: Streams) -> None:
         """From now on a stop must end the work cleanly; before this call the process simply exits."""
         with self._mutex:
-            self._at_work = True
+            self._streams = streams
 
     def _listen(self) -> None:
-        message = next(self._messages, None)
-        with self._mutex:
-            if not self._at_work:
-                os._exit(Exit.OK)
-            self.stop.set()
-        while message is not None:
-            message = next(self._messages, None)
+        for message in self._messages:
+            if isinstance(message, StacksRequest):
+                log_stacks(self._streams)
+            else:
+                self._end_the_work()
+        self._end_the_work()
         # The supervisor is gone, and nobody reads our output: writing must not fail during the last commit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for descriptor in (1, 2):
             os.dup2(nowhere, descriptor)
         threading.Event().wait(ORPHAN_TIMEOUT_S)
         os._exit(Exit.FAILED)
+
+    def _end_the_work(self) -> None:
+        with self._mutex:
+            if self._streams is None:
+                os._exit(Exit.OK)
+            self.stop.set()
 
 
 class Reporter:
@@ -146,7 +154,7 @@ def run_job(job: Job, channel: Channel, leash: Leash) -> None:
     application = load_application(job.application)
     streams = Streams(application, settings_of(application, job.settings, **job.flags), worker=job.number)
     reporter = Reporter(channel, streams, until_caught_up=job.until_caught_up, measured=job.measured)
-    leash.begin()
+    leash.begin(streams)
     try:
         streams.run(stop=leash.stop, on_progress=reporter)
     finally:
