@@ -64,7 +64,7 @@ def main() -> int:
     path = FOLDER / "results" / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     settings = {**asdict(options), "partitions": PARTITIONS, "words": WORDS_IN_LINE, "skew": SKEW}
-    runs = [{**asdict(one), "rate": one.rate} for one in found]
+    runs = [{**asdict(one), "rate": one.rate, "cpu_us": one.cpu_us} for one in found]
     path.write_text(json.dumps({"machine": facts(), "settings": settings, "runs": runs}, indent=1))
     console.print(f"All results are equal. Details: {path.relative_to(ROOT)}")
     return 0
@@ -73,7 +73,10 @@ def main() -> int:
 def _table(found: list[Measured]) -> Table:
     table = Table(padding=(0, 1))
     for number, column in enumerate(
-        ("job", "records", "peer", "records/s", "x live", "at work, s", "in all, s", "peak MiB")
+        (
+            *("job", "records", "peer", "records/s", "x live", "CPU µs/record", "x live (CPU)"),
+            *("at work, s", "in all, s", "peak MiB"),
+        )
     ):
         table.add_column(column, justify="left" if number < 3 else "right")
     before: tuple[str, str] | None = None
@@ -88,6 +91,8 @@ def _table(found: list[Measured]) -> Table:
             one.peer,
             f"{one.rate:,.0f}",
             "" if live is None else f"{one.rate / live.rate:.2f}",
+            f"{one.cpu_us:.2f}",
+            "" if live is None else f"{live.cpu_us / one.cpu_us:.2f}",
             f"{one.work_s:.1f}",
             f"{one.total_s:.1f}",
             f"{one.peak_rss_bytes / (1 << 20):,.0f}",

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from tests.benchmarks.backfill.inputs import Input, fill_topic, make_input
 from tests.benchmarks.backfill.tables import Table, boil_down, read_rows
-from tests.benchmarks.backfill.timing import read_work_s
+from tests.benchmarks.backfill.timing import read_took
 from tests.benchmarks.kafka.cluster import cluster
 from tests.benchmarks.kafka.peers import PEERS, Run
 from tests.benchmarks.kafka.processes import ProcessTree
@@ -48,13 +48,15 @@ class Options:
 @dataclass(frozen=True)
 class Measured:
     """One run. ``work_s`` begins when the first records were known to be done: live, the first commit; a backfill,
-    its first progress. ``peak_rss_bytes`` sums what each process had at its highest, without Kafka's broker."""
+    its first progress. ``cpu_s`` is the CPU time at work (live: as in the steady part of the run), ``peak_rss_bytes``
+    the sum of what each process had at its highest, both without Kafka's broker."""
 
     job: str
     spread: str
     peer: str
     records: int
     work_s: float
+    cpu_s: float
     total_s: float
     peak_rss_bytes: int
 
@@ -62,6 +64,11 @@ class Measured:
     def rate(self) -> float:
         """Records per second at work."""
         return self.records / self.work_s
+
+    @property
+    def cpu_us(self) -> float:
+        """CPU time for a record, in microseconds: it depends less than the rate on what else the machine does."""
+        return 1e6 * self.cpu_s / self.records
 
 
 class ResultsDifferError(AssertionError):
@@ -100,6 +107,7 @@ class Bench:
             found.append(measured)
             self._console.print(
                 f"{job}, {spread}, {peer}: {measured.rate:,.0f} records/s, {measured.work_s:.1f} s at work,"
+                f" {measured.cpu_us:.2f} µs of CPU time a record,"
                 f" {measured.total_s:.1f} s in all, {measured.peak_rss_bytes / (1 << 20):,.0f} MiB"
             )
         shutil.rmtree(archive)
@@ -126,11 +134,17 @@ class Bench:
         rows = (
             (key, int.from_bytes(value, "big")) for key, (_, value) in output.table.items() if key and value
         )
-        work_s = result.seconds - result.startup_s
-        return (
-            Measured(input.job, spread, "live", input.records, work_s, result.seconds, result.peak_rss_bytes),
-            boil_down(rows),
+        measured = Measured(
+            input.job,
+            spread,
+            "live",
+            input.records,
+            result.seconds - result.startup_s,
+            1e-6 * result.cpu_us * input.records,
+            result.seconds,
+            result.peak_rss_bytes,
         )
+        return measured, boil_down(rows)
 
     def _process(self, input: Input, spread: str, peer: str) -> tuple[Measured, Table]:
         output, staging = self._folder / "output", self._folder / "staging"
@@ -142,9 +156,7 @@ class Bench:
             self._command(peer, spread, [input.job, str(input.folder), str(output)], str(staging))
         )
         total_s = time.monotonic() - began
-        measured = Measured(
-            input.job, spread, peer, input.records, read_work_s(told), total_s, peak_rss_bytes
-        )
+        measured = Measured(input.job, spread, peer, input.records, *read_took(told), total_s, peak_rss_bytes)
         return measured, read_rows(output)
 
     def _command(self, peer: str, spread: str, arguments: list[str], staging: str) -> list[str]:

@@ -37,6 +37,7 @@ def test_backfills_and_a_plain_loop_come_to_the_same(tmp_path, job):
     assert tuple(one.peer for one in found) == peers
     for one in found:
         assert 0 < one.work_s < one.total_s
+        assert one.cpu_s > 0
         assert one.peak_rss_bytes > 10 << 20
 
 
