@@ -25,6 +25,8 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
             "TimeWindowedCogroupedKStream",
             "SessionWindowedCogroupedKStream",
             "agg",
+            "field",
+            "Expression",
         ),
     ),
     "windows": (

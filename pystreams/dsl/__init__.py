@@ -10,6 +10,7 @@ Begin with ``builder``: topics become streams (``stream``) and tables (``table``
   global tables.
 - ``branches``, ``repartition``, ``processing``: splitting a stream, writing it under another key, processing it with
   classes of the user.
+- ``expressions``: ``field("cents") > 9000`` in place of a function.
 - Shared by all: ``context`` (the graph under construction), ``origins`` (how a table's rows are read), ``serdes`` and
   ``annotations`` (the types of a step), ``materialized`` (the store of a table), ``sources``, ``durations``,
   ``prefixes`` (generated names).
