@@ -10,8 +10,8 @@ From the whole to the single record:
 - ``slice_nodes``: the steps of a sub-topology as its slice runs them. ``partial_rows``: what is written to a
   repartition topic that gets partial aggregates.
 - ``external_input``, ``feeding``: records on their way to the task, in their order. ``column_input``: their columns,
-  for a step that folds in columns; ``column_steps``: steps of expressions before it. ``producer``: the records that it sends, which become rows (``spill``: those that
-  memory does not hold).
+  for a step that folds in columns; ``column_steps``: steps of expressions before it. ``producer``: the records that
+  it sends, which become rows (``spill``: those that memory does not hold).
 - ``shares``: a task that is cut by key, because it has most of the records; ``joining``: the results of its shares.
 - ``global_tables``: global stores, filled once on each machine. ``stored_entries``: the content of stores at the end.
 - ``result``: stores, sinks and offsets of a computed backfill, for those that take them elsewhere; ``result_tables``:
