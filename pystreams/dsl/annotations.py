@@ -14,15 +14,18 @@ _SILENT = (Any, object, NoneType)
 
 
 class Returned(Enum):
-    """The part of a function's result whose type is wanted: the steps from the result to it."""
+    """The part of a function's result whose type is wanted. ``steps`` lead to it."""
 
-    # Not an empty tuple: enums of Python 3.11.2, which Debian 12 has, lose that value.
-    WHOLE = None
+    WHOLE = ()
     KEY = (0,)
     VALUE = (1,)
     EACH = ("each",)
     KEY_OF_EACH = ("each", 0)
     VALUE_OF_EACH = ("each", 1)
+
+    def __init__(self, *steps: str | int) -> None:
+        # Before Python 3.11.4 the value of WHOLE is not the empty tuple.
+        self.steps = steps
 
 
 def returned_type(function: Callable[..., Any], part: Returned = Returned.WHOLE) -> Any:
@@ -30,8 +33,13 @@ def returned_type(function: Callable[..., Any], part: Returned = Returned.WHOLE)
 
     An annotation with names that only type checkers can resolve (``if TYPE_CHECKING``) counts as none.
     """
-    annotation = _without_none(_return_annotation(function))
-    for step in part.value or ():
+    return type_of_part(_return_annotation(function), part)
+
+
+def type_of_part(result: Any, part: Returned) -> Any:
+    """The type of ``part`` of results of the type ``result`` (None: unknown), without its ``None``; None: unknown."""
+    annotation = _without_none(result)
+    for step in part.steps:
         annotation = _without_none(_of_pair(annotation, step) if isinstance(step, int) else _each(annotation))
     silent = annotation in _SILENT or isinstance(annotation, TypeVar)
     return None if silent else annotation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import BuiltinFunctionType
 from typing import Any
 
-from pystreams.dsl.annotations import Returned, returned_type
+from pystreams.dsl.annotations import Returned, returned_type, type_of_part
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.serde import BYTES, STR, serde_for
@@ -67,7 +67,10 @@ def returned_by(
 def _annotated(function: UserFunction, part: Returned, inputs: tuple[AnySerde, ...]) -> AnySerde | None:
     """The serde of the annotated type. Without an annotation, or a serde for it: that of text, or None."""
     text = _text_of_text(inputs)
-    annotation = function.result_type if function.is_expression else returned_type(function.call, part)
+    if function.is_expression:
+        annotation = type_of_part(function.result_type, part)
+    else:
+        annotation = returned_type(function.call, part)
     subclass_of_str = isinstance(annotation, type) and issubclass(annotation, str)
     if annotation is None or (text is not None and subclass_of_str):
         return text

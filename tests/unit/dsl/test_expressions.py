@@ -19,6 +19,7 @@ class Order(msgspec.Struct):
     city: str
     cents: int
     items: int | None = None
+    notes: list[str] = []
 
 
 def orders() -> Any:
@@ -86,6 +87,17 @@ def test_steps_take_expressions_where_they_take_functions() -> None:
         totals = driver.create_output_topic("totals", key=str, value=int).read_key_values()
     assert doubled == [("b", 400), ("d", 800)]
     assert totals[-1] == ("Rom", 201)
+
+
+def test_each_element_of_a_field_has_its_type() -> None:
+    app = App("shop")
+    app.stream("orders", key=str, value=Order).flat_map_values(field("notes")).to("notes")
+    with TopologyTestDriver(app) as driver:
+        driver.create_input_topic("orders", key=str, value=Order).pipe_input(
+            "a", Order("Rom", 5, 1, ["x", "y"])
+        )
+        notes = driver.create_output_topic("notes", key=str, value=str).read_values()
+    assert notes == ["x", "y"]
 
 
 def told(make: Callable[[], Any]) -> str:
