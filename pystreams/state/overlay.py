@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pystreams.errors import StateError
 from pystreams.state.iterators import override
 from pystreams.state.sorted_map import SortedKeys, TimesByKey
 from pystreams.state.table import MemoryTable, Split, Table
@@ -111,3 +112,20 @@ class Overlay:
         if reverse:
             found.reverse()
         return override(found, stored, reverse=reverse)
+
+
+class ReadOnlyOverlay(Overlay):
+    """The overlay of a store that is only read: it never has changes."""
+
+    __slots__ = ("_store",)
+
+    def __init__(self, store: str, table: Table, split: Split | None = None) -> None:
+        super().__init__(table, split)
+        self._store = store
+
+    def put(self, key: Any, value: bytes | None) -> None:
+        raise StateError(
+            f"store {self._store} can only be read here",
+            why="queries see the last commit of its task, which alone writes it",
+            hint="write to an input topic of the application instead",
+        )

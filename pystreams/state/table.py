@@ -48,21 +48,47 @@ class Table(Protocol):
 
 
 class MemoryTable:
-    """A table in a dictionary. ``split`` is given for window stores."""
+    """A table in a dictionary, which may be that of another table. ``split`` is given for window stores."""
 
-    __slots__ = ("_data", "_keys", "_times", "get")
+    __slots__ = ("_data", "_keys", "_split", "_times", "_view", "get")
 
-    def __init__(self, split: Split | None = None) -> None:
-        self._data: dict[Any, bytes] = {}
+    def __init__(self, split: Split | None = None, data: dict[Any, bytes] | None = None) -> None:
+        self._data: dict[Any, bytes] = {} if data is None else data
         self._keys: SortedKeys[Any] = SortedKeys(self._data)
+        self._split = split
         self._times = TimesByKey(self._data, split) if split else None
+        self._view: MemoryTable | None = None
         self.get: Callable[[Any], bytes | None] = self._data.get
 
     def refuse(self, error: Exception) -> NoReturn:
         raise error
 
+    def view(self) -> MemoryTable:
+        """The same entries for readers in other threads: the order of keys, which a read may build or bring up to date,
+        is one of its own. It must not be read while ``apply`` or ``close`` runs."""
+        if self._view is None:
+            self._view = MemoryTable(self._split, self._data)
+        return self._view
+
+    def _will_change(self, changes: Mapping[Any, bytes | None]) -> None:
+        """Another table is about to write these entries to the common dictionary."""
+        data, keys, times = self._data, self._keys, self._times
+        for key, value in changes.items():
+            if (key in data) is (value is not None):
+                continue
+            if value is None:
+                keys.removed(key)
+                if times:
+                    times.removed(key)
+            else:
+                keys.added(key)
+                if times:
+                    times.added(key)
+
     def apply(self, changes: Mapping[Any, bytes | None]) -> None:
         """Write entries; None deletes."""
+        if self._view is not None:
+            self._view._will_change(changes)
         data, keys, times = self._data, self._keys, self._times
         for key, value in changes.items():
             if value is None:

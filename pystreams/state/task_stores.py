@@ -19,6 +19,7 @@ from pystreams.record import ContextCell, RecordBatch
 from pystreams.state.age import Age
 from pystreams.state.begun import Begun, begin_anew, mark_of
 from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.committed import CommittedStores, Offsets
 from pystreams.state.conversion import bring_into_form
 from pystreams.state.departed import delete_departed, departed, finish_departures
 from pystreams.state.disk.directory import (
@@ -92,6 +93,8 @@ class TaskStores:
         self.directory = directory
         #: By name, in the order of the specs, in which caches are flushed.
         self.stores: dict[str, Store] = {}
+        #: The same stores as of the last commit, for other threads.
+        self.committed = CommittedStores()
         self._lock = lock
         self._database = database
         self._parts: dict[str, _Part] = {}
@@ -198,6 +201,7 @@ class TaskStores:
         part = _Part(context, open_layer(context, Overlay(table, split)), self._measures)
         self.stores[spec.name] = part.store
         self._parts[spec.name] = part
+        self.committed.add(context, part.layer, table)
 
     def attach(self, cache: ThreadCache) -> None:
         """Attach a thread's cache to the stores that are to be cached; a cache of 0 bytes is not attached. Only that
@@ -341,23 +345,42 @@ class TaskStores:
                 store.log_changes()
 
     def commit(
-        self, changelog_offsets: Mapping[str, int], metadata: Mapping[str, bytes | int] | None = None
+        self,
+        changelog_offsets: Mapping[str, int],
+        metadata: Mapping[str, bytes | int] | None = None,
+        input_offsets: Offsets | None = None,
     ) -> None:
         """Make all writes since the last commit durable, with the corresponding changelog offset of each store.
 
-        Call it after the broker's commit, with flushed caches. ``metadata`` is stored beside the offsets. The first
-        commit deletes stores that have left the task.
+        Call it after the broker's commit, with flushed caches. ``metadata`` is stored beside the offsets;
+        ``input_offsets`` are those that the stores contain now, for readers (None: as before). The first commit deletes
+        stores that have left the task.
         """
-        database, parts = self._database, self._parts
         entries = {
             name: value for name, value in (metadata or {}).items() if self._metadata.get(name) != value
         }
+        with self.committed.changing(input_offsets):
+            self._write_changes(changelog_offsets, entries)
+        self._metadata.update(entries)
+        for name, offset in changelog_offsets.items():
+            if name in self._parts:
+                self._offsets[name] = offset
+        if any(
+            offset - self._written_offsets.get(name, 0) > OFFSETS_FILE_DELTA
+            for name, offset in changelog_offsets.items()
+        ):
+            self.restore_checkpoint()
+
+    def _write_changes(
+        self, changelog_offsets: Mapping[str, int], metadata: Mapping[str, bytes | int]
+    ) -> None:
+        database, parts = self._database, self._parts
         if database is not None:
             durable = [part for part in parts.values() if part.durable]
             database.write(
                 [(part.table, part.overlay.changes) for part in durable if part.overlay.changes],
                 [(part.table, *range_) for part in durable if (range_ := part.layer.expiry()) is not None],
-                {**self._marks(durable, changelog_offsets, entries), **self._stamps(changelog_offsets)},
+                {**self._marks(durable, changelog_offsets, metadata), **self._stamps(changelog_offsets)},
             )
             if self._departed:
                 delete_departed(database, self._departed)
@@ -369,15 +392,6 @@ class TaskStores:
                     part.table.delete_below(range_[1])
             part.overlay.clear()
             part.layer.committed()
-        self._metadata.update(entries)
-        for name, offset in changelog_offsets.items():
-            if name in parts:
-                self._offsets[name] = offset
-        if any(
-            offset - self._written_offsets.get(name, 0) > OFFSETS_FILE_DELTA
-            for name, offset in changelog_offsets.items()
-        ):
-            self.restore_checkpoint()
 
     def _marks(
         self,
@@ -414,7 +428,8 @@ class TaskStores:
             store for store in stores if (part := self._parts[store]).durable and part.layer.restores_unread
         ]
         if filled and self._database is not None:
-            self._database.reopen(filled)
+            with self.committed.closed():
+                self._database.reopen(filled)
             self._filling = True
 
     def settled(self) -> bool:
@@ -432,7 +447,8 @@ class TaskStores:
         if self._database is None:
             return
         if self._filling:
-            self._database.reopen()
+            with self.committed.closed():
+                self._database.reopen()
             self._filling = self._settling = False
         if stamps := self._stamps(self._parts):
             self._database.write((), metadata=stamps)
@@ -465,7 +481,12 @@ class TaskStores:
 
         The same write sets the changelog offset to ``batch.next_offset``.
         """
-        part = self._parts[store]
+        with self.committed.changing():
+            self._restore(self._parts[store], batch)
+        self._offsets[store] = batch.next_offset
+
+    def _restore(self, part: _Part, batch: RecordBatch) -> None:
+        store = part.spec.name
         changes = part.layer.restored_batch(batch)
         if part.durable and self._database is not None:
             marks = {b"offset/" + store.encode(): pack_int64(batch.next_offset)}
@@ -476,7 +497,6 @@ class TaskStores:
             self._database.write([(part.table, changes)], metadata=marks)
         else:
             part.table.apply(changes)
-        self._offsets[store] = batch.next_offset
 
     def ingest(self, store: str, files: Iterable[Path]) -> None:
         """Ingest sorted files of a persistent store's table entries. The task must be opened again before use."""
@@ -545,6 +565,7 @@ class TaskStores:
         if self._closed:
             return
         self._closed = True
+        self.committed.close()
         try:
             for part in self._parts.values():
                 part.store.close()

@@ -40,6 +40,9 @@ class Layer:
     def load(self, mark: bytes | None) -> None:
         """Continue from the state of the last commit; None: there was no commit."""
 
+    def continue_as(self, other: Layer) -> None:
+        """Take over what another layer of the same store has in memory besides entries, as of now."""
+
     def restored(self, records: Iterable[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
         """The changes of the table for changelog records whose values already have the store's form."""
         return dict(records)

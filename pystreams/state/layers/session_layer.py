@@ -210,8 +210,8 @@ class SessionLayer(TimeLayer):
         return self._in_time_order(pieces, reverse=False)
 
     def _ended_in_memory(self, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
-        for (end, key, start), value in self.overlay.scan((first,), (last + 1,), upper_inclusive=False):
-            yield session_key(key, -start, end), value
+        entries = self.overlay.scan((first,), (last + 1,), upper_inclusive=False)
+        return ((session_key(key, -start, end), value) for (end, key, start), value in entries)
 
     def logged(self) -> Iterator[tuple[bytes, bytes]]:
         """All sessions that are still visible, by their keys of the changelog."""

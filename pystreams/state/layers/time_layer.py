@@ -361,6 +361,12 @@ class TimeLayer(Layer):
             self.segments.add(segment)
             lower = pack_int64(segment + 1)
 
+    def continue_as(self, other: Layer) -> None:
+        assert isinstance(other, TimeLayer), "it is the same store"
+        self.time.reset(other.time.ms)
+        self.sequence, self._held_ms = other.sequence, other._held_ms
+        self.segments = set(other.segments)
+
     @property
     def _sweeps(self) -> bool:
         """Whether to delete now. In memory a deletion scans all entries, so expired ones are only hidden for a

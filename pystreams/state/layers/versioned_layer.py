@@ -303,6 +303,11 @@ class VersionedLayer(Layer):
             self._segments.add(segment)
             lower = pack_int64(segment + 1)
 
+    def continue_as(self, other: Layer) -> None:
+        assert isinstance(other, VersionedLayer), "it is the same store"
+        self.time.reset(other.time.ms)
+        self._segments = set(other._segments)
+
     def expiry(self) -> tuple[Any, Any] | None:
         return expired_segments(self._segments, self._first_live(self.time.ms))
 

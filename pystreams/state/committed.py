@@ -1,0 +1,270 @@
+"""The stores of a task as of its last commit, for readers in other threads.
+
+    ┌ the task's thread ──────────────┐         ┌ readers ─────────────────────────────────────┐
+      write tables, publish a view       ──>      enter, read the view, leave
+      close: wait until nobody reads              RocksDB: a snapshot, which a commit does not disturb
+    └─────────────────────────────────┘           in memory: the table itself, between two commits
+                                                └──────────────────────────────────────────────┘
+
+A *view* is a read-only store of the same kind, without a cache, over the committed entries alone, with the stream time of
+that commit. So all methods that read work as in the task's own thread, and a reader sees one commit, never half of one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+
+from pystreams.errors import StateError
+from pystreams.ids import TopicPartition
+from pystreams.record import ContextCell
+from pystreams.serde.base import AnySerde, Serde
+from pystreams.state.disk.rocksdb import RocksSnapshot, RocksTable
+from pystreams.state.iterators import StoreIterator
+from pystreams.state.layers.layer import Layer
+from pystreams.state.overlay import ReadOnlyOverlay
+from pystreams.state.store import Store, StoreContext
+from pystreams.state.stores.kinds import open_layer, open_store, split_of
+from pystreams.state.table import MemoryTable
+
+R = TypeVar("R")
+
+#: By partition of the task's inputs, the offset up to which the stores hold it (exclusive).
+Offsets: TypeAlias = Mapping[TopicPartition, int]
+
+#: A reader of many entries looks after so many whether the task closes.
+_ENTRIES_AT_ONCE: Final = 1_000
+
+
+class CommittedAnswer(NamedTuple, Generic[R]):
+    """The result of a read, and the offsets of the commit that it belongs to."""
+
+    result: R
+    offsets: Offsets
+
+
+class _View:
+    """A store as of one commit. It is released when it is neither published nor read."""
+
+    __slots__ = ("offsets", "readers", "retired", "store", "table", "used")
+
+    def __init__(self, store: Store, table: RocksSnapshot | MemoryTable, offsets: Offsets) -> None:
+        self.store = store
+        self.table = table
+        self.offsets = offsets
+        self.readers = 0
+        #: Whether somebody has read it: only then does the next commit publish another one.
+        self.used = False
+        self.retired = False
+
+    def release_if_free(self) -> None:
+        """A snapshot keeps its database open, so it does not wait for the garbage collector."""
+        if self.retired and not self.readers:
+            self.store.close()
+            if isinstance(self.table, RocksSnapshot):
+                self.table.close()
+
+
+class CommittedStores:
+    """The views of one task's stores. ``changing`` and ``close`` are for the thread that writes the stores, all else
+    for any thread. Nobody can read before ``open`` and after ``close``."""
+
+    def __init__(self) -> None:
+        self._makers: dict[str, Callable[[], tuple[Store, RocksSnapshot | MemoryTable]]] = {}
+        self._in_memory: set[str] = set()
+        self._views: dict[str, _View] = {}
+        self._offsets: Offsets = {}
+        self._is_open = False
+        self._readers = 0
+        #: Held while the tables change, and by readers of a table in memory. Whoever has it may take the gate.
+        self._changing = threading.RLock()
+        #: Guards the fields above, for moments only. It is notified of new views and of the last reader's leaving.
+        self._gate = threading.Condition()
+
+    def add(self, context: StoreContext, layer: Layer, table: RocksTable | MemoryTable) -> None:
+        """Add a store of the task, with its layer and its table."""
+        name = context.spec.name
+        self._makers[name] = _maker(context, layer, table)
+        if isinstance(table, MemoryTable):
+            self._in_memory.add(name)
+
+    # The thread that writes the stores
+
+    def open(self, offsets: Offsets | None = None) -> None:
+        """Let readers in. ``offsets``: those of the last commit; None: as they were."""
+        with self._gate:
+            self._offsets = self._offsets if offsets is None else offsets
+            self._is_open = True
+
+    @contextmanager
+    def changing(self, offsets: Offsets | None = None) -> Iterator[None]:
+        """The tables go from one commit to the next within this block, whose ``offsets`` are given (None: as before).
+        If it fails, nobody can read any more."""
+        with self._changing:
+            try:
+                yield
+            except BaseException:
+                with self._gate:
+                    self._is_open = False
+                raise
+            with self._gate:
+                if offsets is not None:
+                    self._offsets = offsets
+                self._publish()
+                self._gate.notify_all()
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Nobody reads within this block, in which the database is opened anew."""
+        was_open = self._is_open
+        self.close()
+        yield
+        if was_open:
+            self.open()
+
+    def close(self) -> None:
+        """Let no reader in, and wait until the last one has left."""
+        with self._gate:
+            self._is_open = False
+            self._gate.notify_all()
+            self._gate.wait_for(lambda: not self._readers)
+            for view in self._views.values():
+                _retire(view)
+            self._views.clear()
+
+    def _publish(self) -> None:
+        for name, view in list(self._views.items()):
+            _retire(view)
+            if view.used:
+                self._views[name] = self._made(name)
+            else:
+                del self._views[name]
+
+    def _made(self, name: str) -> _View:
+        return _View(*self._makers[name](), self._offsets)
+
+    # Readers
+
+    def read(self, name: str, read: Callable[[Any], R]) -> CommittedAnswer[R] | None:
+        """The result of ``read`` for a store as of the last commit; an iterator is read to its end. None if the task is
+        closed, or does not run yet. Raises what ``read`` raises, and ``StateError`` if the task closes meanwhile."""
+        with self._gate:
+            if not self._is_open:
+                return None
+            self._readers += 1
+        try:
+            if name not in self._in_memory:
+                return self._read_snapshot(name, read)
+            with self._changing:
+                return self._answered(self._current(name), read)
+        finally:
+            with self._gate:
+                self._readers -= 1
+                if not self._readers:
+                    self._gate.notify_all()
+
+    def _read_snapshot(self, name: str, read: Callable[[Any], R]) -> CommittedAnswer[R]:
+        with self._gate:
+            view = self._views.get(name)
+            if view is not None:
+                view.readers += 1
+        if view is None:
+            # Perhaps a commit is under way: its first half must not be seen.
+            with self._changing:
+                view = self._current(name)
+                with self._gate:
+                    view.readers += 1
+        try:
+            return self._answered(view, read)
+        finally:
+            with self._gate:
+                view.readers -= 1
+                view.release_if_free()
+
+    def _current(self, name: str) -> _View:
+        with self._gate:
+            view = self._views.get(name)
+            if view is None:
+                view = self._views[name] = self._made(name)
+            return view
+
+    def _answered(self, view: _View, read: Callable[[Any], R]) -> CommittedAnswer[R]:
+        view.used = True
+        result: Any = read(view.store)
+        if isinstance(result, StoreIterator):
+            result = self._all_of(view.store.name, result)
+        return CommittedAnswer(result, view.offsets)
+
+    def _all_of(self, name: str, entries: StoreIterator[Any, Any]) -> list[Any]:
+        found: list[Any] = []
+        with entries:
+            while some := list(islice(entries, _ENTRIES_AT_ONCE)):
+                found += some
+                if not self._is_open:
+                    raise StateError(
+                        f"store {name} was closed while it was read",
+                        why="its task ends, or goes to another member",
+                        hint="query again in a moment",
+                    )
+        return found
+
+    def wait(self, reached: Callable[[Offsets], bool], timeout_ms: float) -> bool:
+        """Wait for a commit whose offsets have ``reached`` something. False if the timeout or the task ends first."""
+        with self._gate:
+            self._gate.wait_for(lambda: not self._is_open or reached(self._offsets), timeout_ms / 1000)
+            return self._is_open and reached(self._offsets)
+
+
+def _retire(view: _View) -> None:
+    view.retired = True
+    view.release_if_free()
+
+
+def _maker(
+    context: StoreContext, layer: Layer, table: RocksTable | MemoryTable
+) -> Callable[[], tuple[Store, RocksSnapshot | MemoryTable]]:
+    """A function that makes a view of a store. Its serdes are set up once, at the first view."""
+    spec = context.spec
+    # Without a limit on the number of entries: reading does not make an entry a recently used one.
+    spec = replace(spec, cached=False, logged=False, max_entries=None)
+    spec = replace(spec, key_serde=_SetUpOnce(spec.key_serde), value_serde=_SetUpOnce(spec.value_serde))
+    split = split_of(spec)
+
+    def make() -> tuple[Store, RocksSnapshot | MemoryTable]:
+        entries = table.view() if isinstance(table, MemoryTable) else table.snapshot()
+        of_view = replace(context, spec=spec, cell=ContextCell(), log=None, cache=None)
+        layer_of_view = open_layer(of_view, ReadOnlyOverlay(spec.name, entries, split))
+        layer_of_view.continue_as(layer)
+        return open_store(of_view, layer_of_view), entries
+
+    return make
+
+
+class _SetUpOnce(Serde[Any]):
+    """A serde that makes each of its functions once, because making one may cost more than a read."""
+
+    def __init__(self, serde: AnySerde) -> None:
+        self.immutable = serde.immutable
+        self._serde = serde
+        self._made: dict[tuple[str, str], Callable[[Any], Any]] = {}
+
+    def __repr__(self) -> str:
+        return repr(self._serde)
+
+    def _function(self, kind: str, topic: str) -> Callable[[Any], Any]:
+        if (kind, topic) not in self._made:
+            self._made[kind, topic] = getattr(self._serde, kind)(topic)
+        return self._made[kind, topic]
+
+    def serializer(self, topic: str) -> Callable[[Any], bytes]:
+        return self._function("serializer", topic)
+
+    def key_serializer(self, topic: str) -> Callable[[Any], bytes]:
+        return self._function("key_serializer", topic)
+
+    def deserializer(self, topic: str) -> Callable[[bytes], Any]:
+        return self._function("deserializer", topic)
