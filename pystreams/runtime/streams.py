@@ -26,8 +26,10 @@ from pystreams.errors import ConfigError, StateError, StreamsError
 from pystreams.metrics import Metrics, Sample, names
 from pystreams.runtime.client_state import CLIENT_SUCCESSORS, ClientState
 from pystreams.runtime.health import Health, health_of
+from pystreams.runtime.queries.answers import Demands, Freshness
 from pystreams.runtime.queries.global_queries import local_store
 from pystreams.runtime.queries.placing import KeyPartitioner
+from pystreams.runtime.queries.position import Position
 from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.run_client import run_client
@@ -371,20 +373,45 @@ class Streams:
             thread.request_commit()
 
     def store(
-        self, name: str, *, headers: bool = False, partitioner: KeyPartitioner | None = None
+        self,
+        name: str,
+        *,
+        freshness: Freshness = "latest",
+        standbys: bool = False,
+        at_least: Position | None = None,
+        timeout: timedelta | float = _ANSWER_TIMEOUT_S * 1000,
+        headers: bool = False,
+        partitioner: KeyPartitioner | None = None,
     ) -> LocalStore:
-        """Read a store of the tasks that run in this process. With ``headers``, entries of a store that keeps
-        headers (``dsl_store_format``) include them; otherwise they do not.
+        """Read a store of the tasks that run in this process.
+
+        ``freshness``: ``latest`` reads all that the stream threads have processed, and waits for them; ``committed``
+        reads their last commits at once, thousands of keys a second. ``standbys``: committed reads may also come from
+        standbys of this process, of what has no running task here. ``at_least``: answers must include the input up to
+        this position, for which they may take until ``timeout`` (a timedelta or ms), as may an answer of busy threads.
+        Source: KIP-535, KIP-796.
+
+        With ``headers``, entries of a store that keeps headers (``dsl_store_format``) include them; otherwise they do
+        not.
 
         ``partitioner(key bytes, number of partitions)`` is the partitioner of the program that wrote the input
         (``pystreams.partitioning.partition_for_key`` is that of Java's producers). It is needed to know that a key is
         absent although other processes have other partitions. If the application itself has repartitioned the
         records, it is not needed.
 
-        Raises ``StateError`` for an unknown name.
+        Raises ``StateError`` for an unknown name, and for standbys with ``latest``.
         """
+        timeout_ms = timeout / timedelta(milliseconds=1) if isinstance(timeout, timedelta) else timeout
+        demands = Demands.of(freshness, at_least, timeout_ms, standbys=standbys)
         return local_store(
-            name, self._built, self._readers, self._context, headers=headers, partitioner=partitioner
+            name,
+            self._built,
+            self._readers,
+            self._context,
+            self._clock,
+            demands,
+            headers=headers,
+            partitioner=partitioner,
         )
 
     def _readers(self) -> list[StreamThread]:

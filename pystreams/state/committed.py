@@ -6,8 +6,9 @@
     └─────────────────────────────────┘           in memory: the table itself, between two commits
                                                 └──────────────────────────────────────────────┘
 
-A *view* is a read-only store of the same kind, without a cache, over the committed entries alone, with the stream time of
-that commit. So all methods that read work as in the task's own thread, and a reader sees one commit, never half of one.
+A *view* is a read-only store of the same kind, without a cache, over the committed entries alone, with the stream time
+of that commit. So all methods that read work as in the task's own thread, and a reader sees one commit, never half of
+one.
 """
 
 from __future__ import annotations

@@ -69,6 +69,14 @@ class StoreIterator(Generic[K, V]):
         self.close()
 
 
+def read_to_end(result: Any) -> Any:
+    """The list of the entries of an iterator; anything else unchanged."""
+    if not isinstance(result, StoreIterator):
+        return result
+    with result:
+        return list(result)
+
+
 def override(
     changes: Iterable[tuple[Any, bytes | None]], stored: Iterator[tuple[Any, bytes]], *, reverse: bool
 ) -> Iterator[tuple[Any, bytes]]:

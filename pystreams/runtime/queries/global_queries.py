@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from pystreams.clock import Clock
 from pystreams.errors import StateError
 from pystreams.nearest import not_among
+from pystreams.runtime.queries.answers import Answer, Demands
 from pystreams.runtime.queries.placing import KeyPartitioner, placing
+from pystreams.runtime.queries.position import Position
 from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.threads.stream_thread import StreamThread
+from pystreams.state.iterators import read_to_end
 from pystreams.topology.built import BuiltTopology
 
 R = TypeVar("R")
@@ -22,19 +26,28 @@ class GlobalLocalStore(LocalStore):
     Every method raises ``StateError`` before the store is filled and after the client has ended.
     """
 
-    def __init__(self, name: str, context: ClientContext | None, *, headers: bool = False) -> None:
-        super().__init__(name, lambda: (), None, headers=headers)
+    def __init__(
+        self,
+        name: str,
+        context: ClientContext | None,
+        clock: Clock,
+        demands: Demands,
+        *,
+        headers: bool = False,
+    ) -> None:
+        super().__init__(name, lambda: (), None, clock, demands, headers=headers)
         self._context = context
 
     @property
     def partitions(self) -> list[int]:
         return []
 
-    def _of_key(self, key: Any, read: Callable[[Any], Any]) -> list[Any]:
-        return [result for result in self.query(read) if result is not None]
+    def ask_key(self, key: Any, read: Callable[[Any], R]) -> Answer[R | None]:
+        """The result of ``read`` for the store; the partition is None."""
+        return self.ask(read)[0]
 
-    def query(self, read: Callable[[Any], R]) -> list[R]:
-        """The result of ``read`` for the store, as the only element. ``read`` must not write."""
+    def ask(self, read: Callable[[Any], R]) -> list[Answer[R]]:
+        """The result of ``read`` for the store, as the only element, without a position. ``read`` must not write."""
         stores = {} if self._context is None else self._context.global_stores
         if self._name not in stores:
             raise StateError(
@@ -42,7 +55,9 @@ class GlobalLocalStore(LocalStore):
                 why="the client has not been started, or has ended",
                 hint="query it after start() has returned, which fills global stores",
             )
-        return [read(self._shown(stores[self._name]))]
+        store = stores[self._name]
+        result = read(store if self._headers else store.without_headers())
+        return [Answer(read_to_end(result), None, Position())]
 
 
 def local_store(
@@ -50,6 +65,8 @@ def local_store(
     built: BuiltTopology,
     threads: Callable[[], Sequence[StreamThread]],
     context: ClientContext | None,
+    clock: Clock,
+    demands: Demands,
     *,
     headers: bool = False,
     partitioner: KeyPartitioner | None = None,
@@ -58,7 +75,7 @@ def local_store(
     ``placing``. Raises ``StateError`` for an unknown name."""
     global_stores = [one.spec.name for one in built.global_stores]
     if name in global_stores:
-        return GlobalLocalStore(name, context, headers=headers)
+        return GlobalLocalStore(name, context, clock, demands, headers=headers)
     known = [spec.name for spec in built.stores] + global_stores
     if name not in known:
         raise StateError(f"there is no store {name}", **not_among(name, known, "the topology has"))
@@ -69,7 +86,6 @@ def local_store(
             hint="give the table before or after it a store, with name=",
         )
 
-    def tasks(subtopology: int) -> int:
-        return 0 if context is None else sum(task.subtopology == subtopology for task in context.inputs)
-
-    return LocalStore(name, threads, placing(built, name, tasks, partitioner), headers=headers)
+    inputs = {} if context is None else context.inputs
+    placed = placing(built, name, inputs, partitioner)
+    return LocalStore(name, threads, placed, clock, demands, headers=headers)

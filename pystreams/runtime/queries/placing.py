@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pystreams.errors import StateError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.nearest import listing
 from pystreams.partitioning import partition_for_key
+from pystreams.runtime.threads.stream_thread import StreamThread
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology, SubTopology
 from pystreams.topology.nodes import ProcessorNode, SinkNode
@@ -41,9 +44,18 @@ class Found:
         return f"is assigned to {owner}" if owner else "is not assigned at the moment"
 
 
+def owners_in(subtopology: int, threads: Iterable[StreamThread]) -> dict[int, str]:
+    """The member that has each partition of a sub-topology, as its last assignment says."""
+    owners: dict[int, str] = {}
+    for thread in threads:
+        owners |= thread.owners_of(subtopology)
+    return owners
+
+
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """How the keys of a store are spread over ``partitions`` (0: the client has not been started).
+    """How the keys of a store are spread over ``partitions`` (0: the client has not been started). ``topics`` are the
+    inputs of its tasks.
 
     ``partitioner`` None: it is unknown. Source: KafkaStreams.queryMetadataForKey, which assumes the default
     partitioner.
@@ -52,7 +64,23 @@ class Placing:
     spec: StoreSpec
     subtopology: int
     partitions: int
+    topics: Collection[str]
     partitioner: KeyPartitioner | None
+
+    def likely_partition(self, key: Any) -> int | None:
+        """The partition of a key, None if the partitioner is unknown or there is no partition."""
+        return None if self.partitioner is None else self.partition_of(key, self.partitioner)
+
+    def require_inputs(self, position: Iterable[TopicPartition]) -> None:
+        """Raises ``StateError`` if a position is one in topics that the store's tasks do not read."""
+        others = {place.topic for place in position}.difference(self.topics)
+        if others and self.topics:
+            raise StateError(
+                f"store {self.spec.name} cannot be asked for a position in {listing(sorted(others), most=5)}",
+                where=f"its tasks read {listing(sorted(self.topics), most=5)}",
+                why="a position is one in the topics that the tasks of the store themselves read",
+                hint="records that go through a repartition topic first have other offsets there",
+            )
 
     def partition_of(self, key: Any, partitioner: KeyPartitioner) -> int | None:
         """The partition that a partitioner gives a key; None if the key cannot be written, or there is none."""
@@ -69,7 +97,7 @@ class Placing:
         process."""
         if self.partitions and len(found.here) == self.partitions:
             return
-        partition = self.partition_of(key, self.partitioner) if self.partitioner is not None else None
+        partition = self.likely_partition(key)
         if partition is None:
             raise self._unknown(key, found)
         if partition not in found.here:
@@ -114,16 +142,18 @@ class Placing:
 def placing(
     built: BuiltTopology,
     store: str,
-    partitions: Callable[[int], int],
+    inputs: Mapping[TaskId, Collection[TopicPartition]],
     partitioner: KeyPartitioner | None = None,
 ) -> Placing:
-    """The ``Placing`` of a local store. ``partitions`` returns the number of a sub-topology's tasks; ``partitioner`` is
-    the one that the user has named."""
+    """The ``Placing`` of a local store. ``inputs`` are those of all tasks; ``partitioner`` is the one that the user has
+    named."""
     sub = next(sub for sub in built.subtopologies if any(spec.name == store for spec in sub.stores))
     spec = next(spec for spec in sub.stores if spec.name == store)
     if partitioner is None and _is_partitioned_by_default(built, sub, store):
         partitioner = partition_for_key
-    return Placing(spec, sub.id, partitions(sub.id), partitioner)
+    of_store = [partitions for task, partitions in inputs.items() if task.subtopology == sub.id]
+    topics = frozenset(place.topic for partitions in of_store for place in partitions)
+    return Placing(spec, sub.id, len(of_store), topics, partitioner)
 
 
 def _is_partitioned_by_default(built: BuiltTopology, sub: SubTopology, store: str) -> bool:

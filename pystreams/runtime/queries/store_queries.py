@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
 
+from pystreams.clock import Clock
 from pystreams.errors import StateError
 from pystreams.nearest import not_among
-from pystreams.runtime.queries.placing import Found, Placing
-from pystreams.runtime.tasks.task_manager import TaskManager
+from pystreams.runtime.queries.answers import Answer, Answers, Demands, nothing
+from pystreams.runtime.queries.committed_reads import committed_answers
+from pystreams.runtime.queries.latest_reads import latest_answers
+from pystreams.runtime.queries.placing import Placing
 from pystreams.runtime.threads.stream_thread import StreamThread
 
 R = TypeVar("R")
 
-_ANSWER_TIMEOUT_S = 30.0
-
-
-class _Answers(NamedTuple, Generic[R]):
-    """The results by partition, and where the store's partitions are."""
-
-    results: dict[int, R]
-    found: Found
+#: The methods that all or some kinds of stores have.
+_READS = (
+    "get",
+    "versions",
+    "range",
+    "reverse_range",
+    "prefix_scan",
+    "all",
+    "reverse_all",
+    "approximate_count",
+    "fetch",
+    "backward_fetch",
+    "fetch_range",
+    "backward_fetch_range",
+    "fetch_all",
+    "backward_fetch_all",
+    "backward_all",
+    "fetch_session",
+    "find_sessions",
+    "backward_find_sessions",
+    "find_sessions_range",
+    "backward_find_sessions_range",
+)
 
 
 class LocalStore:
-    """The part of a store in this process: the partitions whose tasks run here (see ``partitions``). The tasks' own
-    threads read between two records, so a read sees complete updates, including cached ones, and waits for the threads'
-    current round (tens of milliseconds; of an idle thread a few). Headers are shown if the store was requested with
-    headers.
+    """The part of a store in this process: the partitions whose tasks run here (see ``partitions``). Headers are shown
+    if the store was requested with headers.
+
+    ``freshness`` says who reads (see ``Streams.store``). With ``latest`` the tasks' own threads read between two
+    rounds: a read sees complete updates, including cached ones, and waits for the threads' current round (tens of
+    milliseconds; of an idle thread a few). With ``committed`` the calling thread reads the last commit of each task.
+    Either way an answer contains whole commits of a task; tasks commit independently of each other.
 
     A read of one key raises ``StateError`` if the key may be in another process, and never reports it as absent; the
-    error names the partition and its owner. Reads of many keys cover the partitions in this process. Every method
-    raises ``StateError`` if no running task of this process has the store, as during a rebalance, and if stores of its
-    kind do not have the method.
+    error names the partition and its owner. Reads of many keys cover the partitions in this process, task by task.
+    Every method raises ``StateError`` if no task of this process has the store, as during a rebalance, if a demanded
+    position is not reached in time, and if stores of its kind do not have the method.
     """
 
     def __init__(
@@ -41,6 +61,8 @@ class LocalStore:
         name: str,
         threads: Callable[[], Sequence[StreamThread]],
         placing: Placing | None,
+        clock: Clock,
+        demands: Demands,
         *,
         headers: bool = False,
     ) -> None:
@@ -48,106 +70,169 @@ class LocalStore:
         self._name = name
         self._threads = threads
         self._placing = placing
+        self._clock = clock
+        self._demands = demands
         self._headers = headers
 
     # Of one key
 
-    def get(self, key: Any) -> Any:
-        """The value of a key, None if there is none in any process."""
-        found = self._of_key(key, lambda store: _method(store, "get")(key))
-        return found[0] if found else None
+    def get(self, key: Any, as_of: int | None = None) -> Any:
+        """The value of a key, None if there is none in any process. ``as_of``: of a versioned store, the version that
+        was valid at this time (ms)."""
+        return self._of_key(key, "get", *(() if as_of is None else (as_of,)))
 
-    def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[Any, Any]]:
-        """Of a window store: start and value of the key's windows that start in the time range, both ends included."""
-        found = self._of_key(key, lambda store: _read(_method(store, "fetch")(key, from_ms, to_ms)))
-        return [entry for entries in found for entry in entries]
+    def versions(self, key: Any) -> list[Any]:
+        """Of a versioned store: all versions of a key that are still kept, the earliest first."""
+        return self._of_key(key, "versions") or []
+
+    def fetch(self, key: Any, *times_ms: int) -> Any:
+        """Of a window store, with one time: the value of the key's window that starts then, or None; with two: start
+        and value of its windows that start between them, both included. Of a session store, without times: the key's
+        sessions with their values."""
+        found = self._of_key(key, "fetch", *times_ms)
+        return found if len(times_ms) == 1 else found or []
+
+    def backward_fetch(self, key: Any, *times_ms: int) -> list[tuple[Any, Any]]:
+        """As ``fetch``, the latest window or session first."""
+        return self._of_key(key, "backward_fetch", *times_ms) or []
+
+    def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> Any:
+        """Of a session store: the value of exactly this session, or None."""
+        return self._of_key(key, "fetch_session", start_ms, end_ms)
 
     def find_sessions(self, key: Any, earliest_end_ms: int, latest_start_ms: int) -> list[tuple[Any, Any]]:
         """Of a session store: the key's sessions, with their values, that end at the earliest end or later and start at
         the latest start or earlier."""
-        found = self._of_key(
-            key, lambda store: _read(_method(store, "find_sessions")(key, earliest_end_ms, latest_start_ms))
-        )
-        return [entry for entries in found for entry in entries]
+        return self._of_key(key, "find_sessions", earliest_end_ms, latest_start_ms) or []
+
+    def backward_find_sessions(
+        self, key: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> list[tuple[Any, Any]]:
+        """As ``find_sessions``, the latest session first."""
+        return self._of_key(key, "backward_find_sessions", earliest_end_ms, latest_start_ms) or []
+
+    def ask_key(self, key: Any, read: Callable[[Any], R]) -> Answer[R | None]:
+        """The result of ``read`` for the store of the partition that has a key, with its position. Where all give None
+        or nothing, the key is absent, and the result is None. ``read``: see ``query``."""
+        assert self._placing is not None, "GlobalLocalStore reads global stores"
+        likely = self._placing.likely_partition(key)
+        answers = self._answers(read, None if likely is None else [likely])
+        found = _with_result(answers)
+        if found is None and likely is not None and self._demands.freshness == "committed":
+            # A partitioner that does not fit must not hide a key that is here.
+            found = _with_result(self._answers(read))
+        if found is not None:
+            return found
+        self._placing.require_absent(key, answers.found)
+        absent = answers.by_partition
+        return nothing([absent[likely]] if likely in absent else absent.values())
 
     # Of the partitions that are here
 
     @property
     def partitions(self) -> list[int]:
         """The partitions of the store that reads cover now; empty for a global store, which is complete."""
-        return sorted(self._ask(lambda _: None).found.here)
+        return sorted(self._answers(lambda _: None).by_partition)
 
     def all(self) -> list[tuple[Any, Any]]:
         """All entries in this process, task by task, in the byte order of their keys."""
-        return [
-            entry for entries in self.query(lambda store: _read(_method(store, "all")())) for entry in entries
-        ]
+        return self._of_all("all")
+
+    def reverse_all(self) -> list[tuple[Any, Any]]:
+        """As ``all``, each task's entries in descending order."""
+        return self._of_all("reverse_all")
+
+    def backward_all(self) -> list[tuple[Any, Any]]:
+        """Of a window store: as ``all``, each task's windows in reverse order."""
+        return self._of_all("backward_all")
 
     def range(self, lower: Any, upper: Any) -> list[tuple[Any, Any]]:
         """The entries in this process from key ``lower`` to key ``upper``, both included; None: no bound."""
-        found = self.query(lambda store: _read(_method(store, "range")(lower, upper)))
-        return [entry for entries in found for entry in entries]
+        return self._of_all("range", lower, upper)
+
+    def reverse_range(self, lower: Any, upper: Any) -> list[tuple[Any, Any]]:
+        """As ``range``, each task's entries in descending order."""
+        return self._of_all("reverse_range", lower, upper)
+
+    def prefix_scan(
+        self, prefix: Any, serialize: Callable[[Any], bytes] | None = None
+    ) -> list[tuple[Any, Any]]:
+        """The entries in this process whose key's bytes start with those of ``prefix``, which ``serialize`` (default:
+        the key's serde) returns."""
+        return self._of_all("prefix_scan", prefix, serialize)
+
+    def fetch_all(self, from_ms: int, to_ms: int) -> list[tuple[Any, Any]]:
+        """Of a window store: the windows of all keys that start in the time range, with their values."""
+        return self._of_all("fetch_all", from_ms, to_ms)
+
+    def backward_fetch_all(self, from_ms: int, to_ms: int) -> list[tuple[Any, Any]]:
+        """As ``fetch_all``, each task's windows in reverse order."""
+        return self._of_all("backward_fetch_all", from_ms, to_ms)
+
+    def fetch_range(self, lower: Any, upper: Any, *times_ms: int) -> list[tuple[Any, Any]]:
+        """The windows (two times: that start between them) or sessions of a range of keys, both included."""
+        return self._of_all("fetch_range", lower, upper, *times_ms)
+
+    def backward_fetch_range(self, lower: Any, upper: Any, *times_ms: int) -> list[tuple[Any, Any]]:
+        """As ``fetch_range``, each task's entries in reverse order."""
+        return self._of_all("backward_fetch_range", lower, upper, *times_ms)
+
+    def find_sessions_range(
+        self, lower: Any, upper: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> list[tuple[Any, Any]]:
+        """As ``find_sessions`` for a range of keys, both included; None: no bound."""
+        return self._of_all("find_sessions_range", lower, upper, earliest_end_ms, latest_start_ms)
+
+    def backward_find_sessions_range(
+        self, lower: Any, upper: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> list[tuple[Any, Any]]:
+        """As ``find_sessions_range``, each task's sessions in reverse order."""
+        return self._of_all("backward_find_sessions_range", lower, upper, earliest_end_ms, latest_start_ms)
 
     def approximate_count(self) -> int:
         """The approximate number of entries in this process."""
         return sum(self.query(lambda store: int(_method(store, "approximate_count")())))
 
     def query(self, read: Callable[[Any], R]) -> list[R]:
-        """The results of ``read`` for the store of each task that runs here. ``read`` runs in the stream threads: it
-        must neither write nor take long, and must not keep iterators."""
-        answers = self._ask(read)
-        if not answers.results and self._placing is not None:
+        """The results of ``read`` for the store of each task that runs here. ``read`` must not write, nor take long:
+        with ``latest`` it runs in the stream threads, and with ``committed`` a task that is to close waits for it. If
+        it returns an iterator of the store, the result is the list of its entries."""
+        return [answer.result for answer in self.ask(read)]
+
+    def ask(self, read: Callable[[Any], R]) -> list[Answer[R]]:
+        """As ``query``, each result with its partition and position."""
+        answers = self._answers(read)
+        if not answers.by_partition and self._placing is not None:
             raise self._placing.not_here(answers.found)
-        return list(answers.results.values())
+        return list(answers.by_partition.values())
 
-    def _of_key(self, key: Any, read: Callable[[Any], Any]) -> list[Any]:
-        """The results for a key. Raises ``StateError`` if the key is not in this process, and may be in another one."""
-        answers = self._ask(read)
-        found = [result for result in answers.results.values() if result is not None and result != []]
-        if not found and self._placing is not None:
-            self._placing.require_absent(key, answers.found)
-        return found
+    def _of_key(self, key: Any, method: str, *arguments: Any) -> Any:
+        return self.ask_key(key, lambda store: _method(store, method)(key, *arguments)).result
 
-    def _ask(self, read: Callable[[Any], R]) -> _Answers[R]:
+    def _of_all(self, method: str, *arguments: Any) -> list[tuple[Any, Any]]:
+        found = self.query(lambda store: _method(store, method)(*arguments))
+        return [entry for entries in found for entry in entries]
+
+    def _answers(self, read: Callable[[Any], R], only: Collection[int] | None = None) -> Answers[R]:
         assert self._placing is not None, "GlobalLocalStore reads global stores"
-        subtopology = self._placing.subtopology
+        self._placing.require_inputs(self._demands.at_least)
+        place = self._name, self._placing.subtopology, self._threads()
 
-        def of_thread(tasks: TaskManager) -> tuple[dict[int, R], set[int]]:
-            results = {
-                task.task_id.partition: read(self._shown(task.stores[self._name]))
-                for task in tasks.running
-                if task.task_id.subtopology == subtopology
-            }
-            given = {task.partition for task in tasks.task_ids() if task.subtopology == subtopology}
-            return results, given
+        def shown(store: Any) -> R:
+            return read(store if self._headers else store.without_headers())
 
-        threads = self._threads()
-        asked = [thread.call(of_thread) for thread in threads]
-        results: dict[int, R] = {}
-        given: set[int] = set()
-        try:
-            for answer in asked:
-                of_running, of_all = answer.result(_ANSWER_TIMEOUT_S)
-                results |= of_running
-                given |= of_all
-        except FutureTimeoutError as error:
-            raise StateError(
-                f"store {self._name} could not be read",
-                why=f"a stream thread has been busy for {_ANSWER_TIMEOUT_S:g} s",
-                hint="a function of the application is slow, or blocks",
-            ) from error
-        owners: dict[int, str] = {}
-        for thread in threads:
-            owners |= thread.owners_of(subtopology)
-        return _Answers(results, Found(results.keys(), given - results.keys(), owners))
-
-    def _shown(self, store: Any) -> Any:
-        return store if self._headers else store.without_headers()
+        if self._demands.freshness == "latest":
+            return latest_answers(*place, self._demands, self._clock, shown)
+        return committed_answers(*place, self._demands, self._clock, shown, only)
 
 
-def _read(entries: Any) -> list[tuple[Any, Any]]:
-    with entries:
-        return list(entries)
+def _with_result(answers: Answers[R]) -> Answer[R] | None:
+    """The first answer that is not None or an empty list."""
+    for answer in answers.by_partition.values():
+        result: Any = answer.result
+        if result is not None and result != []:
+            return answer
+    return None
 
 
 def _method(store: Any, name: str) -> Callable[..., Any]:
@@ -161,6 +246,3 @@ def _method(store: Any, name: str) -> Callable[..., Any]:
         f"store {store.name} does not have {name}: it is a {kind} store",
         **not_among(name, has, "its query methods are"),
     )
-
-
-_READS = ("get", "all", "range", "fetch", "find_sessions", "approximate_count")

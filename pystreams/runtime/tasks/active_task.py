@@ -112,6 +112,18 @@ class ActiveTask(StoreTask):
             },
             {**metadata.foreign, **metadata.own},
         )
+        self.state.committed.open(self.committed_offsets())
+
+    def committed_offsets(self) -> dict[TopicPartition, int]:
+        """The offset of each input up to which its records are committed."""
+        return {partition: at.offset for partition, at in self.committed.items()}
+
+    def processed_offsets(self) -> dict[TopicPartition, int]:
+        """The offset of each input up to which its records are processed, whether committed or not."""
+        return {
+            **self.committed_offsets(),
+            **{partition: position.offset for partition, position in self.stream.positions().items()},
+        }
 
     # Commit
 
@@ -161,7 +173,7 @@ class ActiveTask(StoreTask):
         self.committed.update(offsets)
         if self.overflow is not None:
             self.overflow.committed(end_offsets)
-        self.state.commit(self._restore_offsets(end_offsets))
+        self.state.commit(self._restore_offsets(end_offsets), input_offsets=self.committed_offsets())
         self.stream.committed()
 
     def _restore_offsets(self, end_offsets: Mapping[TopicPartition, int]) -> dict[str, int]:

@@ -118,6 +118,7 @@ class TaskManager:
 
     @property
     def running(self) -> Sequence[ActiveTask]:
+        """The tasks that process records. Any thread may ask."""
         return self._tasks.running
 
     @property
@@ -212,6 +213,10 @@ class TaskManager:
         """How many offsets standbys are behind what can be read of their changelogs; None: not known yet."""
         known = self._restorer.lags()
         return {task.task_id: known.get(task.task_id) for task in self._standbys}
+
+    def followed(self) -> list[StandbyTask]:
+        """The standbys whose stores are open. Any thread may ask."""
+        return [task for task in self._standbys if task.status is TaskStatus.STANDBY]
 
     # Rebalances
 
@@ -333,6 +338,7 @@ class TaskManager:
             return
         self._created.add()
         self._standbys.become(task, TaskStatus.STANDBY)
+        task.state.committed.open()
         self._restorer.follow(task)
 
     def _close_standby(self, task: StandbyTask) -> None:

@@ -164,10 +164,15 @@ class StreamThread:
         """Have ``function`` called by the thread between two rounds. The future fails if the thread ends before."""
         return self._requests.calls.put(function)
 
+    @property
+    def tasks(self) -> TaskManager | None:
+        """The tasks of the thread, for what any thread may ask of them; None: it has not begun its rounds."""
+        return None if self._rounds is None else self._rounds.tasks
+
     def store_samples(self) -> list[Sample]:
         """The metrics of its stores. Any thread may ask, and this one need not be idle."""
-        rounds = self._rounds
-        return [] if rounds is None or not self.alive else store_samples(rounds.tasks, self.name)
+        tasks = self.tasks
+        return [] if tasks is None or not self.alive else store_samples(tasks, self.name)
 
     def owners_of(self, subtopology: int) -> dict[int, str]:
         """Which thread of the group has each partition of a sub-topology with stores, from the last assignment."""

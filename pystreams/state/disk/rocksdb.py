@@ -32,6 +32,8 @@ _INFO_LOG_BYTES = 1024 * 1024
 _LOG_BYTES_MAX = 16 * 1024 * 1024
 #: How RocksDB refuses to flush once its background work was cancelled.
 _NO_FLUSH = "Shutdown in progress"
+#: How rocksdict says that a snapshot does not have a key.
+_NOT_FOUND = "key not found"
 
 
 class _Reads:
@@ -42,9 +44,10 @@ class _Reads:
 
     get: Callable[[bytes], bytes | None]
 
-    def __init__(self, database: RocksDatabase, name: str) -> None:
+    def __init__(self, database: RocksDatabase, name: str, source: Any) -> None:
         self.name = name
         self._database = database
+        self._source = source
 
     def scan(
         self, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool, reverse: bool
@@ -118,14 +121,16 @@ class RocksSnapshot(_Reads):
     __slots__ = ("_family",)
 
     def __init__(self, database: RocksDatabase, name: str, family: rocksdict.Rdict) -> None:
-        super().__init__(database, name)
+        snapshot = family.snapshot()
+        super().__init__(database, name, snapshot)
         self._family = family
-        self._source = snapshot = family.snapshot()
 
         def get(key: bytes) -> bytes | None:
             try:
                 value: bytes = snapshot[key]
-            except KeyError:
+            except Exception as error:  # rocksdict raises nothing more precise
+                if str(error) != _NOT_FOUND:
+                    raise
                 return None
             return value
 
@@ -147,7 +152,7 @@ class RocksTable(_Reads):
     __slots__ = ("_family", "handle")
 
     def __init__(self, database: RocksDatabase, name: str, family: rocksdict.Rdict, handle: Any) -> None:
-        super().__init__(database, name)
+        super().__init__(database, name, family)
         self.opened(family, handle)
 
     def opened(self, family: rocksdict.Rdict, handle: Any) -> None:

@@ -41,7 +41,8 @@ class Layer:
         """Continue from the state of the last commit; None: there was no commit."""
 
     def continue_as(self, other: Layer) -> None:
-        """Take over what another layer of the same store has in memory besides entries, as of now."""
+        """Take over what another layer of the same store has in memory besides entries, as of its last commit. The
+        other may be in use by another thread."""
 
     def restored(self, records: Iterable[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
         """The changes of the table for changelog records whose values already have the store's form."""

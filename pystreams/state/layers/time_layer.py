@@ -363,8 +363,9 @@ class TimeLayer(Layer):
 
     def continue_as(self, other: Layer) -> None:
         assert isinstance(other, TimeLayer), "it is the same store"
-        self.time.reset(other.time.ms)
-        self.sequence, self._held_ms = other.sequence, other._held_ms
+        committed_ms, self.sequence = self._committed = other._committed
+        self.time.reset(committed_ms)
+        self._held_ms = other._held_ms
         self.segments = set(other.segments)
 
     @property

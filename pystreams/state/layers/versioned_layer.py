@@ -305,7 +305,7 @@ class VersionedLayer(Layer):
 
     def continue_as(self, other: Layer) -> None:
         assert isinstance(other, VersionedLayer), "it is the same store"
-        self.time.reset(other.time.ms)
+        self.time.reset(other._committed_ms)
         self._segments = set(other._segments)
 
     def expiry(self) -> tuple[Any, Any] | None:

@@ -6,6 +6,7 @@ import pytest
 
 from pystreams import App, Windowed
 from pystreams.errors import StateError
+from pystreams.ids import TaskId
 from pystreams.partitioning import partition_for_key
 from pystreams.runtime.queries.placing import Found, Placing, placing
 from pystreams.runtime.startup.client_start import build_topology
@@ -16,7 +17,9 @@ OTHERS = {0, 1, 2, 3} - {PARTITION}
 
 
 def placed(app: App, store: str = "s", **options: object) -> Placing:
-    return placing(build_topology(app, app.config), store, lambda _: 4, **options)
+    built = build_topology(app, app.config)
+    inputs = {TaskId(sub.id, number): [] for sub in built.subtopologies for number in range(4)}
+    return placing(built, store, inputs, **options)
 
 
 def repartitioned(**how: object) -> Placing:

@@ -1,0 +1,128 @@
+"""Reads of the last commit, by the calling thread: of tasks that run in this process, and of its standbys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pystreams.clock import Clock, Deadline
+from pystreams.errors import StateError
+from pystreams.runtime.queries.answers import Answer, Answers, Demands
+from pystreams.runtime.queries.placing import Found, owners_in
+from pystreams.runtime.queries.position import Position
+from pystreams.runtime.tasks.active_task import ActiveTask
+from pystreams.runtime.tasks.standby_task import StandbyTask
+from pystreams.runtime.threads.stream_thread import StreamThread
+from pystreams.state.committed import CommittedAnswer
+
+R = TypeVar("R")
+
+#: A thread is asked for a commit so often while a reader waits for one.
+_COMMIT_EVERY_MS: Final = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Readable:
+    """A task whose stores can be read, and its thread."""
+
+    task: ActiveTask | StandbyTask
+    thread: StreamThread
+
+    @property
+    def standby(self) -> bool:
+        return isinstance(self.task, StandbyTask)
+
+
+def committed_answers(
+    store: str,
+    subtopology: int,
+    threads: Sequence[StreamThread],
+    demands: Demands,
+    clock: Clock,
+    read: Callable[[Any], R],
+    only: Collection[int] | None = None,
+) -> Answers[R]:
+    """The results of ``read`` for the store of each task of a sub-topology that can be read here; ``only``: of these
+    partitions. Raises ``StateError`` if one of them does not reach the demanded position in time."""
+    readable = _readable(subtopology, threads, standbys=demands.standbys)
+    deadline = Deadline(clock, demands.timeout_ms)
+    answers: dict[int, Answer[R]] = {}
+    for partition, one in sorted(readable.items()):
+        if only is not None and partition not in only:
+            continue
+        found = _read(one, store, read, demands.at_least.of_partition(partition), deadline)
+        if found is None:
+            del readable[partition]
+            continue
+        lag: int | None = 0
+        if one.standby:
+            tasks = one.thread.tasks
+            lag = None if tasks is None else tasks.standby_lags().get(one.task.task_id)
+        answers[partition] = Answer(found.result, partition, Position(found.offsets), one.standby, lag)
+    here = answers.keys() if only is None else readable.keys()
+    return Answers(answers, _found(subtopology, threads, here))
+
+
+def _readable(subtopology: int, threads: Sequence[StreamThread], *, standbys: bool) -> dict[int, _Readable]:
+    """By partition, what can be read: the running task rather than a standby."""
+    found: dict[int, _Readable] = {}
+    for thread in threads:
+        tasks = thread.tasks
+        if tasks is None:
+            continue
+        if standbys:
+            for standby in tasks.followed():
+                if standby.task_id.subtopology == subtopology:
+                    found.setdefault(standby.task_id.partition, _Readable(standby, thread))
+        for task in tasks.running:
+            if task.task_id.subtopology == subtopology:
+                found[task.task_id.partition] = _Readable(task, thread)
+    return found
+
+
+def _found(subtopology: int, threads: Sequence[StreamThread], here: Collection[int]) -> Found:
+    given = {
+        task.partition
+        for thread in threads
+        if (tasks := thread.tasks) is not None
+        for task in tasks.task_ids()
+        if task.subtopology == subtopology
+    }
+    return Found(here, given.difference(here), owners_in(subtopology, threads))
+
+
+def _read(
+    one: _Readable, store: str, read: Callable[[Any], R], at_least: Position, deadline: Deadline
+) -> CommittedAnswer[R] | None:
+    """None: the task is not here any more."""
+    if not one.task.is_open:
+        return None
+    committed = one.task.state.committed
+    while True:
+        answer = committed.read(store, read)
+        missing = {} if answer is None else at_least.missing(answer.offsets)
+        if answer is None or not missing:
+            return answer
+        if one.standby:
+            raise StateError(
+                f"store {store} cannot be read up to a position from the standby of task {one.task.task_id}",
+                why="a standby follows the changelog, and does not know which input it contains",
+                hint="ask the process that runs the task, or ask without at_least",
+            )
+        if deadline.expired():
+            raise too_far(store, one.task.task_id.partition, missing)
+        one.thread.request_commit()
+        committed.wait(
+            lambda offsets: not at_least.missing(offsets), min(_COMMIT_EVERY_MS, deadline.remaining_ms())
+        )
+
+
+def too_far(store: str, partition: int, missing: dict[Any, int]) -> StateError:
+    """The error for a position that was not reached in time. ``missing``: how many offsets, by partition."""
+    lacks = ", ".join(f"{count} offsets of {place}" for place, count in missing.items())
+    return StateError(
+        f"partition {partition} of store {store} has not reached the position in time",
+        why=f"it does not include the last {lacks} up to there",
+        hint="ask again, or allow more time with timeout=",
+    )
