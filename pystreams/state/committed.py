@@ -24,7 +24,8 @@ from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.record import ContextCell
 from pystreams.serde.base import AnySerde, Serde
-from pystreams.state.disk.rocksdb import RocksSnapshot, RocksTable
+from pystreams.state.disk.rocksdb import RocksTable
+from pystreams.state.disk.rocksdb_snapshot import RocksSnapshot
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.layers.layer import Layer
 from pystreams.state.overlay import ReadOnlyOverlay
@@ -236,7 +237,7 @@ def _maker(
     split = split_of(spec)
 
     def make() -> tuple[Store, RocksSnapshot | MemoryTable]:
-        entries = table.view() if isinstance(table, MemoryTable) else table.snapshot()
+        entries = table.view() if isinstance(table, MemoryTable) else RocksSnapshot(table)
         of_view = replace(context, spec=spec, cell=ContextCell(), log=None, cache=None)
         layer_of_view = open_layer(of_view, ReadOnlyOverlay(spec.name, entries, split))
         layer_of_view.continue_as(layer)

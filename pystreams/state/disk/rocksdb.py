@@ -32,32 +32,36 @@ _INFO_LOG_BYTES = 1024 * 1024
 _LOG_BYTES_MAX = 16 * 1024 * 1024
 #: How RocksDB refuses to flush once its background work was cancelled.
 _NO_FLUSH = "Shutdown in progress"
-#: How rocksdict says that a snapshot does not have a key.
-_NOT_FOUND = "key not found"
 
 
-class _Reads:
-    """Reads from a column family, or from a snapshot of one (``source``: both have the same methods). ``get`` has no
-    wrapper."""
+class RocksTable:
+    """One column family. ``get`` is rocksdict's own method, without a wrapper."""
 
-    __slots__ = ("_database", "_source", "get", "name")
+    __slots__ = ("_database", "family", "get", "handle", "name")
 
     get: Callable[[bytes], bytes | None]
 
-    def __init__(self, database: RocksDatabase, name: str, source: Any) -> None:
+    def __init__(self, database: RocksDatabase, name: str, family: rocksdict.Rdict, handle: Any) -> None:
         self.name = name
         self._database = database
-        self._source = source
+        self.opened(family, handle)
+
+    def opened(self, family: rocksdict.Rdict, handle: Any) -> None:
+        """The database was opened, perhaps again."""
+        self.family = family
+        self.handle = handle
+        self.get = family.get
 
     def scan(
         self, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool, reverse: bool
     ) -> Iterator[tuple[bytes, bytes]]:
         # The iterator is created now, not at the first read, because it shows the database as of its creation.
         try:
-            if reverse:
-                items = self._source.items(backwards=True, from_key=upper)
-            else:
-                items = self._source.items(from_key=lower)
+            items = (
+                self.family.items(backwards=True, from_key=upper)
+                if reverse
+                else self.family.items(from_key=lower)
+            )
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
             _fail(error, "read", self._database.path)
         # rocksdict encodes the bounds of ReadOptions as typed keys, which raw keys never match: check the bounds here.
@@ -82,7 +86,7 @@ class _Reads:
                 return
             yield entry
         items = None  # see RocksDatabase.write
-        _check_end(self._source, key, self._database.path, reverse=False)
+        _check_end(self.family, key, self._database.path, reverse=False)
 
     def _down_to(
         self, items: Any, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool
@@ -96,7 +100,7 @@ class _Reads:
                 continue
             yield entry
         items = None  # see RocksDatabase.write
-        _check_end(self._source, key, self._database.path, reverse=True)
+        _check_end(self.family, key, self._database.path, reverse=True)
 
     def refuse(self, error: Exception) -> NoReturn:
         """Raise the error for a failed ``get``."""
@@ -109,110 +113,54 @@ class _Reads:
     ) -> Iterator[tuple[bytes, bytes]]:
         return self.scan(lower, upper, upper_inclusive=True, reverse=reverse)
 
-    def _refuse(self, _: bytes) -> bytes | None:
-        """The ``get`` of what is closed."""
-        raise StateError(f"store {self.name} is closed")
-
-
-class RocksSnapshot(_Reads):
-    """One column family as it was when the snapshot was taken, for readers in other threads. It keeps the database
-    open, and thereby locked, as long as it exists."""
-
-    __slots__ = ("_family",)
-
-    def __init__(self, database: RocksDatabase, name: str, family: rocksdict.Rdict) -> None:
-        snapshot = family.snapshot()
-        super().__init__(database, name, snapshot)
-        self._family = family
-
-        def get(key: bytes) -> bytes | None:
-            try:
-                value: bytes = snapshot[key]
-            except Exception as error:  # rocksdict raises nothing more precise
-                if str(error) != _NOT_FOUND:
-                    raise
-                return None
-            return value
-
-        self.get = get
-
-    def approximate_count(self) -> int:
-        """Roughly how many entries there are now: RocksDB does not estimate this for a snapshot."""
-        return _count(self._family)
-
-    def close(self) -> None:
-        """Release the database. Nobody may read any more."""
-        self._source = None
-        self.get = self._refuse
-
-
-class RocksTable(_Reads):
-    """One column family. ``get`` is rocksdict's own method."""
-
-    __slots__ = ("_family", "handle")
-
-    def __init__(self, database: RocksDatabase, name: str, family: rocksdict.Rdict, handle: Any) -> None:
-        super().__init__(database, name, family)
-        self.opened(family, handle)
-
-    def opened(self, family: rocksdict.Rdict, handle: Any) -> None:
-        """The database was opened, perhaps again."""
-        self._family = self._source = family
-        self.handle = handle
-        self.get = family.get
-
-    def snapshot(self) -> RocksSnapshot:
-        """The table as it is now."""
-        return RocksSnapshot(self._database, self.name, self._family)
-
     def ingest(self, files: Iterable[Path]) -> None:
         """Move sorted files (``sorted_files``) into the table."""
         options = rocksdict.IngestExternalFileOptions()
         options.set_move_files(True)
         try:
             for file in files:
-                self._family.ingest_external_file([str(file)], options)
+                self.family.ingest_external_file([str(file)], options)
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
             _fail(error, "write", self._database.path)
 
     def flush(self) -> None:
         """Begin to write what is in memory to files. Returns at once."""
-        self._family.flush(False)
+        self.family.flush(False)
 
     @property
     def flushing(self) -> bool:
-        return bool(self._family.property_int_value("rocksdb.num-immutable-mem-table"))
+        return bool(self.family.property_int_value("rocksdb.num-immutable-mem-table"))
 
     def properties(self, names: Iterable[str]) -> dict[str, int]:
         """RocksDB's properties with these names; those that it does not know are left out."""
         try:
-            values = {name: self._family.property_int_value(f"rocksdb.{name}") for name in names}
+            values = {name: self.family.property_int_value(f"rocksdb.{name}") for name in names}
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
             _fail(error, "read", self._database.path)
         return {name: value for name, value in values.items() if value is not None}
 
     def approximate_count(self) -> int:
-        return _count(self._family)
+        return self.family.property_int_value("rocksdb.estimate-num-keys") or 0
 
     def close(self) -> None:
         """Release the database: it stays locked as long as any handle to it exists."""
         if self.handle is None:
             return
         self.handle = None
-        self.get = self._refuse
-        self._family.close()
+
+        def closed(_: bytes) -> bytes | None:
+            raise StateError(f"store {self.name} is closed")
+
+        self.get = closed
+        self.family.close()
 
 
-def _count(family: rocksdict.Rdict) -> int:
-    return family.property_int_value("rocksdb.estimate-num-keys") or 0
-
-
-def _check_end(source: Any, last: bytes | None, path: Path, *, reverse: bool) -> None:
+def _check_end(family: Any, last: bytes | None, path: Path, *, reverse: bool) -> None:
     """Iterators of rocksdict end at a damaged block as at the end of the table. So seek again beyond the last key, and
     check that it is the last. Raises ``StateCorruptedError``."""
     cursor = None
     try:
-        cursor = source.iter()
+        cursor = family.iter()
         if last is None:
             cursor.seek_to_last() if reverse else cursor.seek_to_first()
         elif reverse:
