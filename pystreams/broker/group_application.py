@@ -24,12 +24,15 @@ class GroupSubtopology:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAssignment:
-    """The broker's assignment for one member. ``owners`` names the thread that processes each partition, as far as it
-    is known; ``shutdown``: a member has asked the whole application to stop."""
+    """The broker's assignment for one member. ``owners`` names the thread that processes each partition, ``followers``
+    those that have a standby of it, as far as they are known; threads of a process with an endpoint have that as their
+    name. ``shutdown``: a member has asked the whole application to stop."""
 
     active: frozenset[TaskId]
     standbys: frozenset[TaskId] = frozenset()
     owners: Mapping[TopicPartition, str] = field(default_factory=dict)
+    followers: Mapping[TopicPartition, tuple[str, ...]] = field(default_factory=dict)
+    endpoints: frozenset[str] = frozenset()
     shutdown: bool = False
 
 
@@ -51,3 +54,5 @@ class GroupApplication:
     rack: str
     to_member: Callable[[BrokerAssignment], tuple[tuple[TopicPartition, ...], bytes]]
     shuts_down: Callable[[], bool]
+    #: Where the queries of the process are answered, ``host:port``; empty: nowhere.
+    endpoint: str = ""

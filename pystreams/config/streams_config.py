@@ -41,6 +41,7 @@ from pystreams.config.values import (
     optimizations,
     path,
     serde,
+    server,
     servers,
     size,
     stores,
@@ -238,6 +239,9 @@ class StreamsConfig:
     #: Makes members static on Kafka: a member that returns within ``session_timeout_ms`` gets its tasks back without a
     #: rebalance. The numbers of worker and thread are appended; every state directory needs its own id.
     group_instance_id: str | None = _setting(None, text)
+    #: ``HOST:PORT`` where other processes can query this one. All members of the group get to know the address of each
+    #: partition's owner and standbys (``Streams.endpoints``). The setting alone opens no port.
+    application_server: str | None = _setting(None, server)
     #: A member that sends no heartbeat for this long is removed from the group.
     session_timeout_ms: int = _setting(45_000, duration(1, maximum=INT_MAX))
     #: How often a member sends a heartbeat.

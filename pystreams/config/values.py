@@ -65,6 +65,13 @@ def servers(given: Any) -> str:
     return ",".join(parts)
 
 
+def server(given: Any) -> str:
+    """``host:port``."""
+    if not isinstance(given, str) or not re.fullmatch(rf"{_HOST}:\d{{1,5}}", given, re.ASCII):
+        raise ValueError("HOST:PORT")
+    return servers(given)
+
+
 def path(given: Any) -> Path:
     """A path, ``~`` allowed."""
     if not isinstance(given, str | Path) or not str(given):

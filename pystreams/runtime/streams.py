@@ -25,6 +25,7 @@ from pystreams.engine.failures.lateness import LateRecords
 from pystreams.errors import ConfigError, StateError, StreamsError
 from pystreams.metrics import Metrics, Sample, names
 from pystreams.runtime.client_state import CLIENT_SUCCESSORS, ClientState
+from pystreams.runtime.group.membership_data import Places
 from pystreams.runtime.health import Health, health_of
 from pystreams.runtime.queries.answers import Demands, Freshness
 from pystreams.runtime.queries.global_queries import local_store
@@ -142,6 +143,12 @@ class Streams:
         """Set the handler that decides what happens when a stream thread fails; without one the client shuts down."""
         self._require_created("set_uncaught_exception_handler")
         self._exception_handler = handler
+
+    def set_application_server(self, endpoint: str) -> None:
+        """Set the setting ``application_server``, ``host:port``: for a server that knows its port only once it listens.
+        Raises ``ConfigError``."""
+        self._require_created("set_application_server")
+        self.config = self.config.override({"application_server": endpoint})
 
     # Life cycle
 
@@ -425,6 +432,10 @@ class Streams:
                 hint="start a new Streams of the same topology",
             )
         return [thread for thread in self._threads if thread.alive]
+    def endpoints(self, store: str) -> dict[int, Places]:
+        """By partition of a store, the member that has it and those that follow it as standbys, each with its
+        ``application_server``, as the group has announced them. Raises ``StateError`` for an unknown name."""
+        return self.store(store).places
 
     def _settled(self, thread: StreamThread) -> bool:
         if thread.state is not ThreadState.RUNNING:

@@ -33,7 +33,8 @@ REMOVED_CODES: Final = frozenset(error.errno for error in REMOVED)
 FINGERPRINT_TAG: Final = "pystreams.fingerprint"
 
 _SUBTOPOLOGY: Final = Request.Topology.Subtopology
-#: The broker takes a host and a port for the interactive queries of others. Here the host is the thread's name.
+#: The broker tells all members the host and the port of each owner, for interactive queries. A thread of a process
+#: without an endpoint gives its name as the host, with this port.
 _NO_PORT: Final = 1
 
 
@@ -54,14 +55,23 @@ class Tasks:
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """Who has which partitions. A process with an endpoint has that as the name of all its threads."""
+
+    owners: Mapping[TopicPartition, str] = field(default_factory=dict)
+    followers: Mapping[TopicPartition, tuple[str, ...]] = field(default_factory=dict)
+    endpoints: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a heartbeat. ``tasks`` and ``owners`` are None if they are as before."""
+    """The answer to a heartbeat. ``tasks`` and ``places`` are None if they are as before."""
 
     epoch: int
     interval_ms: int
     tasks: Tasks | None
     endpoint_epoch: int
-    owners: Mapping[TopicPartition, str] | None
+    places: Places | None
     #: Reasons for which the group gives out no tasks, by code.
     status: Mapping[int, str] = field(default_factory=dict)
 
@@ -85,7 +95,7 @@ def joining(application: GroupApplication, rebalance_timeout_ms: int) -> dict[st
         "rebalance_timeout_ms": rebalance_timeout_ms,
         "topology": Request.Topology(epoch=0, subtopologies=subtopologies),
         "process_id": application.process_id,
-        "user_endpoint": Request.Endpoint(host=application.thread, port=_NO_PORT),
+        "user_endpoint": _endpoint(application),
         "client_tags": [Request.KeyValue(key=key, value=value) for key, value in sorted(tags.items())],
         "rack_id": application.rack or None,
         **owning(Tasks()),
@@ -120,7 +130,7 @@ def read(response: Any) -> Answer:
         response.endpoint_information_epoch,
         None
         if response.partitions_by_user_endpoint is None
-        else _owners(response.partitions_by_user_endpoint),
+        else _places(response.partitions_by_user_endpoint),
         {status.status_code: status.status_detail for status in response.status or ()},
     )
 
@@ -173,10 +183,27 @@ def unpacked(packed: Iterable[Any]) -> frozenset[TaskId]:
     )
 
 
-def _owners(endpoints: Iterable[Any]) -> dict[TopicPartition, str]:
-    return {
-        TopicPartition(topic.topic, partition): endpoint.user_endpoint.host
-        for endpoint in endpoints
-        for topic in endpoint.active_partitions
-        for partition in topic.partitions
-    }
+def _endpoint(application: GroupApplication) -> Any:
+    if not application.endpoint:
+        return Request.Endpoint(host=application.thread, port=_NO_PORT)
+    host, _, port = application.endpoint.rpartition(":")
+    return Request.Endpoint(host=host, port=int(port))
+
+
+def _places(endpoints: Iterable[Any]) -> Places:
+    owners: dict[TopicPartition, str] = {}
+    followers: dict[TopicPartition, tuple[str, ...]] = {}
+    reachable: set[str] = set()
+    for endpoint in endpoints:
+        name = endpoint.user_endpoint.host
+        if endpoint.user_endpoint.port != _NO_PORT:
+            name = f"{name}:{endpoint.user_endpoint.port}"
+            reachable.add(name)
+        owners.update(dict.fromkeys(_partitions(endpoint.active_partitions), name))
+        for partition in _partitions(endpoint.standby_partitions):
+            followers[partition] = (*followers.get(partition, ()), name)
+    return Places(owners, followers, frozenset(reachable))
+
+
+def _partitions(topics: Iterable[Any]) -> list[TopicPartition]:
+    return [TopicPartition(topic.topic, partition) for topic in topics for partition in topic.partitions]

@@ -109,7 +109,7 @@ class StreamsGroupMember:
         #: Whether the claimed tasks have still to be sent to the broker.
         self._unreported = True
         self._endpoint_epoch = 0
-        self._owners: Mapping[TopicPartition, str] = {}
+        self._places = beats.Places()
         self._shutdown = False
         self._why_lost = ""
         #: The error that ends this membership.
@@ -158,7 +158,15 @@ class StreamsGroupMember:
             if unknown := target.active - self._application.inputs.keys():
                 raise unknown_tasks(unknown, self._where)
             self._given = target
-            assignment = BrokerAssignment(target.active, target.standbys, self._owners, self._shutdown)
+            places = self._places
+            assignment = BrokerAssignment(
+                target.active,
+                target.standbys,
+                places.owners,
+                places.followers,
+                places.endpoints,
+                self._shutdown,
+            )
             return [Assigned(self._epoch, *self._application.to_member(assignment))]
 
     def claim(self, partitions: Collection[TopicPartition]) -> None:
@@ -352,8 +360,8 @@ class StreamsGroupMember:
             if self._standing is not _Standing.MEMBER:
                 return
             self._epoch, self._confirmed_ms = answer.epoch, now_ms
-            if answer.owners is not None:
-                self._owners, self._endpoint_epoch = answer.owners, answer.endpoint_epoch
+            if answer.places is not None:
+                self._places, self._endpoint_epoch = answer.places, answer.endpoint_epoch
             if answer.tasks is not None and answer.tasks != self._target:
                 self._target, self._due = answer.tasks, True
             if self._again or beats.SHUTDOWN_APPLICATION in answer.status:
@@ -391,7 +399,7 @@ class StreamsGroupMember:
     def _lose(self, why: str) -> None:
         with self._mutex:
             self._why_lost = f"the coordinator has removed this member: {why}"
-            self._epoch, self._endpoint_epoch, self._owners = beats.JOIN_EPOCH, 0, {}
+            self._epoch, self._endpoint_epoch, self._places = beats.JOIN_EPOCH, 0, beats.Places()
             self._target = self._given = None
             self._claimed, self._due, self._again = Tasks(), False, False
             self._interval_ms = _SOON_MS

@@ -10,7 +10,11 @@ from pystreams.broker.group_application import BrokerAssignment, GroupApplicatio
 from pystreams.config import StreamsConfig
 from pystreams.errors import TopologyError
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.group.group_assignor import owners_by_subtopology
+from pystreams.runtime.group.group_assignor import (
+    followers_by_subtopology,
+    given_endpoints,
+    owners_by_subtopology,
+)
 from pystreams.runtime.group.membership_data import AssignmentInfo, encode, pack_tasks
 from pystreams.topology.built import BuiltTopology, SubTopology
 
@@ -41,17 +45,23 @@ class BrokerAssignor:
             config.client_rack,
             self._to_member,
             shuts_down,
+            config.application_server or "",
         )
 
     def _to_member(self, assigned: BrokerAssignment) -> tuple[tuple[TopicPartition, ...], bytes]:
-        threads = sorted(set(assigned.owners.values()))
+        of_standbys = {name for names in assigned.followers.values() for name in names}
+        threads = sorted({*assigned.owners.values(), *of_standbys})
         info = AssignmentInfo(
             tasks=len(self.inputs),
-            members=len(threads),
+            members=len(set(assigned.owners.values())),
             shutdown=assigned.shutdown,
             threads=threads,
             owners=owners_by_subtopology(self.stateful, self._owners(assigned.owners, threads)),
             standbys=pack_tasks(assigned.standbys & self.inputs.keys()),
+            endpoints=given_endpoints(name if name in assigned.endpoints else "" for name in threads),
+            followers=followers_by_subtopology(
+                [self._followed(assigned.followers, name) for name in threads]
+            ),
         )
         known = assigned.active & self.inputs.keys()
         return tuple(sorted(p for task in known for p in self.inputs[task])), encode(info)
@@ -64,6 +74,14 @@ class BrokerAssignor:
             for task, of_task in self.inputs.items()
             if (first := next((p for p in of_task if p in owners), None)) is not None
         }
+
+    def _followed(self, followers: Mapping[TopicPartition, tuple[str, ...]], name: str) -> list[TaskId]:
+        """The standbys with stores of a thread."""
+        return [
+            task
+            for task in sorted(self.stateful)
+            if any(name in followers.get(partition, ()) for partition in self.inputs[task])
+        ]
 
 
 def _subtopology(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -125,6 +125,8 @@ class GroupAssignor:
                 self.stateful,
                 {task: index for index, name in enumerate(threads) for task in assignment.active[name]},
             ),
+            endpoints=given_endpoints(subscriptions[member_id].endpoint for member_id in threads),
+            followers=followers_by_subtopology([assignment.standbys[name] for name in threads]),
         )
         process_of = {task: member.process_id for member in members for task in member.owned}
         asks = self._who_asks(assignment)
@@ -188,6 +190,23 @@ def owners_by_subtopology(stateful: Collection[TaskId], owner: Mapping[TaskId, i
         of_partitions += [-1] * (partition + 1 - len(of_partitions))
         of_partitions[partition] = owner.get(TaskId(subtopology, partition), -1)
     return owners
+
+
+def followers_by_subtopology(standbys: Sequence[Collection[TaskId]]) -> dict[int, list[list[int]]]:
+    """As ``AssignmentInfo.followers``; ``standbys`` has the standbys of each thread."""
+    followers: dict[int, list[list[int]]] = {}
+    for index, tasks in enumerate(standbys):
+        for subtopology, partition in tasks:
+            of_partitions = followers.setdefault(subtopology, [])
+            of_partitions += [[] for _ in range(partition + 1 - len(of_partitions))]
+            of_partitions[partition].append(index)
+    return followers
+
+
+def given_endpoints(endpoints: Iterable[str]) -> list[str]:
+    """As ``AssignmentInfo.endpoints``, from those of the threads."""
+    given = list(endpoints)
+    return given if any(given) else []
 
 
 def _assignor_member(member_id: str, subscription: Subscription, owned: frozenset[TaskId]) -> AssignorMember:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from itertools import zip_longest
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -23,6 +24,20 @@ VERSION = 1
 PackedTasks: TypeAlias = dict[int, list[int]]
 
 
+class Host(NamedTuple):
+    """A thread that has a task, and the ``application_server`` of its process; empty: it has none."""
+
+    thread: str
+    endpoint: str = ""
+
+
+class Places(NamedTuple):
+    """Who processes a partition (None: nobody at the moment), and who follows it as a standby."""
+
+    active: Host | None = None
+    standbys: tuple[Host, ...] = ()
+
+
 class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     """The data that a thread sends when it joins.
 
@@ -30,8 +45,8 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     their stores' changelog offsets): one thread of each process tells it of all tasks, the others only of those whose
     stores they fill. ``standbys`` are the standby tasks of this thread, ``coming`` those of them that it is to run when
     they are ready, ``restoring`` the assigned tasks that do not run yet. ``tags`` and ``rack`` say where the process
-    is. ``shutdown`` asks the whole application to stop. One thread of each process sends its ``topology``
-    (``pack_topology``), so that a leader with another one can name the differences.
+    is, ``endpoint`` where its queries are answered. ``shutdown`` asks the whole application to stop. One thread of each
+    process sends its ``topology`` (``pack_topology``), so that a leader with another one can name the differences.
     """
 
     fingerprint: str
@@ -45,14 +60,18 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     rack: str = ""
     shutdown: bool = False
     topology: bytes = b""
+    endpoint: str = ""
 
 
 class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """The data that the assignor sends to a thread besides its partitions. Source: AssignmentInfo.
 
     ``error`` is set if the member may not take part, with the ``topology`` that the group runs (``pack_topology``), if
-    that is the reason and it is known; ``shutdown`` if the whole application is to stop. ``owners`` says who
-    has the tasks with stores: for each sub-topology, by partition, the index in ``threads`` (-1: nobody).
+    that is the reason and it is known; ``shutdown`` if the whole application is to stop.
+
+    ``owners`` says who has the tasks with stores: for each sub-topology, by partition, the index in ``threads`` (-1:
+    nobody); ``followers`` the indexes of those that keep standbys. ``endpoints`` are those of the threads, in the same
+    order; none if no thread has one. Source of the endpoints: AssignmentInfo.partitionsByHost.
 
     ``standbys`` are the tasks whose stores the thread is to keep filled. When those in ``awaited`` are filled, it asks
     for a rebalance; then it is to run those in ``coming``. ``follow_up_ms``: in any case it asks after so long; 0: not.
@@ -69,11 +88,25 @@ class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     awaited: PackedTasks = {}
     coming: PackedTasks = {}
     follow_up_ms: int = 0
+    endpoints: list[str] = []
+    followers: dict[int, list[list[int]]] = {}
 
     def owners_of(self, subtopology: int) -> dict[int, str]:
         """The thread that has each partition, as far as it is known."""
         owners = self.owners.get(subtopology, [])
         return {partition: self.threads[owner] for partition, owner in enumerate(owners) if owner >= 0}
+
+    def places_of(self, subtopology: int) -> dict[int, Places]:
+        """By partition, who has it and who follows it, as far as it is known."""
+        owners, followers = self.owners.get(subtopology, []), self.followers.get(subtopology, [])
+        hosts = [Host(*host) for host in zip_longest(self.threads, self.endpoints, fillvalue="")]
+        return {
+            partition: Places(
+                hosts[owner] if owner >= 0 else None,
+                tuple(hosts[index] for index in (followers[partition] if partition < len(followers) else ())),
+            )
+            for partition, owner in enumerate(owners)
+        }
 
 
 def pack_tasks(tasks: Iterable[TaskId]) -> PackedTasks:

@@ -10,6 +10,7 @@ from pystreams.errors import StateError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.nearest import listing
 from pystreams.partitioning import partition_for_key
+from pystreams.runtime.group.membership_data import Places
 from pystreams.runtime.threads.stream_thread import StreamThread
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology, SubTopology
@@ -50,6 +51,14 @@ def owners_in(subtopology: int, threads: Iterable[StreamThread]) -> dict[int, st
     for thread in threads:
         owners |= thread.owners_of(subtopology)
     return owners
+
+
+def places_in(subtopology: int, threads: Iterable[StreamThread], partitions: int) -> dict[int, Places]:
+    """Who has each of the partitions of a sub-topology and who follows it, as the last assignments say."""
+    places = {partition: Places() for partition in range(partitions)}
+    for thread in threads:
+        places |= thread.places_of(subtopology)
+    return places
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 from pystreams.clock import Clock
 from pystreams.errors import StateError
 from pystreams.nearest import not_among
+from pystreams.runtime.group.membership_data import Places
 from pystreams.runtime.queries.answers import Answer, Answers, Demands, nothing
 from pystreams.runtime.queries.committed_reads import committed_answers
 from pystreams.runtime.queries.latest_reads import latest_answers
-from pystreams.runtime.queries.placing import Placing
+from pystreams.runtime.queries.placing import Placing, places_in
 from pystreams.runtime.threads.stream_thread import StreamThread
 
 R = TypeVar("R")
@@ -126,6 +127,22 @@ class LocalStore:
         self._placing.require_absent(key, answers.found)
         absent = answers.by_partition
         return nothing([absent[likely]] if likely in absent else absent.values())
+
+    # Of all partitions
+
+    @property
+    def places(self) -> dict[int, Places]:
+        """By partition, the member that has it and those that follow it as standbys, with their endpoints, as the group
+        has announced them. Empty for a global store, which is everywhere, and before the client is started. Source:
+        KafkaStreams.streamsMetadataForStore."""
+        placing = self._placing
+        return {} if placing is None else places_in(placing.subtopology, self._threads(), placing.partitions)
+
+    def owner(self, key: Any) -> Places | None:
+        """The places of the partition of a key; None if the partition is not known (see ``partitioner`` of
+        ``Streams.store``). Source: KafkaStreams.queryMetadataForKey."""
+        partition = None if self._placing is None else self._placing.likely_partition(key)
+        return None if partition is None else self.places[partition]
 
     # Of the partitions that are here
 

@@ -21,6 +21,7 @@ from pystreams.runtime.group.group_assignor import GroupAssignor
 from pystreams.runtime.group.group_wait import GroupWait
 from pystreams.runtime.group.log_facts import LogFacts
 from pystreams.runtime.group.membership_data import (
+    Places,
     Subscription,
     encode,
     pack_offsets,
@@ -178,6 +179,10 @@ class StreamThread:
         """Which thread of the group has each partition of a sub-topology with stores, from the last assignment."""
         return {} if self._rounds is None else self._rounds.assignment_info.owners_of(subtopology)
 
+    def places_of(self, subtopology: int) -> dict[int, Places]:
+        """The same, with standbys and endpoints."""
+        return {} if self._rounds is None else self._rounds.assignment_info.places_of(subtopology)
+
     def resize_cache(self, cache_bytes: int) -> None:
         """Give the thread another share of the cache budget: with a commit, since entries that must go may be dirty."""
         self._requests.cache_bytes = cache_bytes
@@ -330,6 +335,7 @@ class StreamThread:
                 tags=dict(context.config.client_tags),
                 rack=context.config.client_rack,
                 shutdown=self.shutdown_requested,
+                endpoint=context.config.application_server or "",
                 topology=self._topology
                 if self.index == 1 and len(self._topology) <= _TOPOLOGY_BYTES
                 else b"",
