@@ -421,6 +421,11 @@ class Streams:
             partitioner=partitioner,
         )
 
+    def endpoints(self, store: str) -> dict[int, Places]:
+        """By partition of a store, the member that has it and those that follow it as standbys, each with its
+        ``application_server``, as the group has announced them. Raises ``StateError`` for an unknown name."""
+        return self.store(store).places
+
     def _readers(self) -> list[StreamThread]:
         """The threads that can read stores. Raises ``StateError`` for a client that never has any again."""
         if self._state in _ENDED:
@@ -432,10 +437,6 @@ class Streams:
                 hint="start a new Streams of the same topology",
             )
         return [thread for thread in self._threads if thread.alive]
-    def endpoints(self, store: str) -> dict[int, Places]:
-        """By partition of a store, the member that has it and those that follow it as standbys, each with its
-        ``application_server``, as the group has announced them. Raises ``StateError`` for an unknown name."""
-        return self.store(store).places
 
     def _settled(self, thread: StreamThread) -> bool:
         if thread.state is not ThreadState.RUNNING:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import StateError
+from pystreams.ids import TopicPartition
 from pystreams.runtime.queries.answers import Answer, Answers, Demands
 from pystreams.runtime.queries.placing import Found, owners_in
 from pystreams.runtime.queries.position import Position
@@ -118,7 +119,7 @@ def _read(
         )
 
 
-def too_far(store: str, partition: int, missing: dict[Any, int]) -> StateError:
+def too_far(store: str, partition: int, missing: dict[TopicPartition, int]) -> StateError:
     """The error for a position that was not reached in time. ``missing``: how many offsets, by partition."""
     lacks = ", ".join(f"{count} offsets of {place}" for place, count in missing.items())
     return StateError(

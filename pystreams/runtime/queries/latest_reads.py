@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import StateError
+from pystreams.ids import TopicPartition
 from pystreams.runtime.queries.answers import Answer, Answers, Demands
 from pystreams.runtime.queries.committed_reads import too_far
 from pystreams.runtime.queries.placing import Found, owners_in
@@ -35,17 +36,25 @@ def latest_answers(
     of them does not reach the demanded position in time, or a thread is busy for so long."""
     deadline = Deadline(clock, demands.timeout_ms)
     pause = threading.Event()
+    behind: dict[int, dict[TopicPartition, int]] = {}
     while True:
         answers = _asked(store, subtopology, threads, deadline, read)
-        behind = {
-            partition: missing
-            for partition, answer in answers.by_partition.items()
-            if (missing := demands.at_least.of_partition(partition).missing(answer.position))
-        }
-        if not behind:
-            return answers
-        if deadline.expired():
+        if answers is not None:
+            behind = {
+                partition: missing
+                for partition, answer in answers.by_partition.items()
+                if (missing := demands.at_least.of_partition(partition).missing(answer.position))
+            }
+            if not behind:
+                return answers
+        if behind and deadline.expired():
             raise too_far(store, *min(behind.items()))
+        if answers is None:
+            raise StateError(
+                f"store {store} could not be read in time",
+                why="a stream thread was busy all the while",
+                hint="a function of the application is slow, or blocks; freshness='committed' does not wait for it",
+            )
         pause.wait(_PAUSE_S)
 
 
@@ -55,7 +64,9 @@ def _asked(
     threads: Sequence[StreamThread],
     deadline: Deadline,
     read: Callable[[Any], R],
-) -> Answers[R]:
+) -> Answers[R] | None:
+    """None: a thread has not answered before the deadline."""
+
     def of_thread(tasks: TaskManager) -> tuple[dict[int, Answer[R]], set[int]]:
         answers = {
             task.task_id.partition: Answer(
@@ -77,11 +88,7 @@ def _asked(
             of_running, of_all = of_one.result(deadline.remaining_ms() / 1000)
             by_partition |= of_running
             given |= of_all
-    except FutureTimeoutError as error:
-        raise StateError(
-            f"store {store} could not be read in time",
-            why="a stream thread was busy all the while",
-            hint="a function of the application is slow, or blocks; freshness='committed' does not wait for it",
-        ) from error
+    except FutureTimeoutError:
+        return None
     here = by_partition.keys()
     return Answers(by_partition, Found(here, given - here, owners_in(subtopology, threads)))
