@@ -1,51 +1,42 @@
-"""What is at each path: ``/metrics``, ``/live``, ``/ready``."""
+"""All pages of an application, at one address. Each module of pages brings its routes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from pystreams.serving.prometheus import exposition
+from pystreams.serving import health_pages
+from pystreams.serving.access import Access, Gate
+from pystreams.serving.bodies import NoBodies
+from pystreams.serving.refusals import FRESH, HANDLERS
+from pystreams.serving.stores import pages as store_pages
+from pystreams.serving.stores.asking import Answerer
 from pystreams.serving.watched import Watched
 
-PATHS: Final = ("/metrics", "/live", "/ready")
 
-#: Nothing here may be kept by anybody in between.
-_FRESH: Final = {"Cache-Control": "no-store"}
-
-
-def pages(watched: Watched, hosts: Sequence[str]) -> Starlette:
+def pages(
+    watched: Watched, answerer: Answerer | None, hosts: Sequence[str], access: Access | None = None
+) -> Starlette:
     """The pages of an application. Requests must be for one of ``hosts`` (``*``: any): where only programs of the same
-    machine may read, no web site must come in through a browser, under a name of its own."""
-
-    # Not ``async``: each is answered in a thread of its own, because it may wait for a lock of the client.
-    def metrics(request: Request) -> Response:
-        content, content_type = exposition(watched.samples(), request.headers.get("accept", ""))
-        return Response(content, headers={**_FRESH, "Content-Type": content_type})
-
-    def live(_request: Request) -> Response:
-        health = watched.health()
-        return _answer("live", health.live, () if health.live else health.reasons)
-
-    def ready(_request: Request) -> Response:
-        health = watched.health()
-        return _answer("ready", health.ready, health.reasons)
+    machine may read, no web site must come in through a browser, under a name of its own. ``answerer`` None: no stores
+    are served."""
+    paths = health_pages.PATHS if answerer is None else (*health_pages.PATHS, *store_pages.PATHS)
 
     def overview(_request: Request) -> Response:
-        return PlainTextResponse("".join(f"{path}\n" for path in PATHS), headers=_FRESH)
+        return PlainTextResponse("".join(f"{path}\n" for path in paths), headers=FRESH)
 
-    endpoints = (metrics, live, ready)
-    routes = [Route(path, endpoint) for path, endpoint in zip(PATHS, endpoints, strict=True)]
-    guard = Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    return Starlette(routes=[Route("/", overview), *routes], middleware=[guard])
-
-
-def _answer(word: str, good: bool, reasons: Sequence[str]) -> Response:
-    return JSONResponse({word: good, "reasons": list(reasons)}, 200 if good else 503, headers=_FRESH)
+    routes = [Route("/", overview), *health_pages.health_routes(watched)]
+    if answerer is not None:
+        routes += store_pages.store_routes(answerer)
+    guards = [
+        Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
+        Middleware(Gate, access or Access()),
+        Middleware(NoBodies),
+    ]
+    return Starlette(routes=routes, middleware=guards, exception_handlers=HANDLERS)

@@ -2,69 +2,101 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
+import ssl
 import threading
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from pystreams.errors import ConfigError
+from pystreams.serving.access import Access
 from pystreams.serving.address import Address
+from pystreams.serving.connections import CONNECTIONS_MAX, HEAD_BYTES_MAX, Connection
 from pystreams.serving.pages import pages
+from pystreams.serving.stores.asking import Answerer
 from pystreams.serving.watched import Watched
-
-#: More connections at once are answered with 503: scrapers and probes need a few.
-CONNECTIONS_MAX: Final = 64
-
-#: A connection has this time for its request and the answer. One that sends nothing would take a place for ever.
-CONNECTION_S: Final = 10.0
 
 #: The end of the server waits for so long for pages at which somebody is still at work.
 _END_S: Final = 5.0
+
+#: A connection without a request is kept for so long after the last answer.
+_KEEP_ALIVE_S: Final = 5
 
 #: The names of this machine, for itself.
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
-class _Connection(H11Protocol):
-    """One request and its answer: uvicorn has no limit for the time before a request."""
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """The files (PEM) of the server's certificate, with those between it and its root, and of its key."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.loop.call_later(CONNECTION_S, transport.abort)
+    certificate: Path
+    key: Path
+
+    def check(self) -> None:
+        """Raises ``ConfigError`` if the files cannot be used."""
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                "the certificate of the HTTP server cannot be used",
+                where=f"{self.certificate}, {self.key}",
+                why=str(error),
+                hint="give a certificate and its key as PEM files, the key without a password",
+            ) from None
 
 
 class HttpServer:
     """Serves the pages of an application from ``with`` to its end."""
 
-    def __init__(self, address: Address, watched: Watched) -> None:
-        """Listens from now on, so that a wrong address is known before the application starts. Raises
-        ``ConfigError``."""
+    def __init__(
+        self,
+        address: Address,
+        watched: Watched,
+        answerer: Answerer | None = None,
+        *,
+        token: str | None = None,
+        open_to_all: bool = False,
+        tls: Tls | None = None,
+    ) -> None:
+        """Listens from now on, so that a wrong address is known before the application starts. ``answerer``: the stores
+        (None: they are not served). ``token``, ``open_to_all``: who may read them at an address that others
+        reach. Raises ``ConfigError``."""
+        if tls is not None:
+            tls.check()
         self._socket = address.listen()
         bound, port = self._socket.getsockname()[:2]
         self.address = Address(address.host, port)
+        self.url = f"{'http' if tls is None else 'https'}://{self.address}"
         #: Whether only programs of this machine reach it.
         self.is_loopback = ipaddress.ip_address(bound).is_loopback
+        #: Whether it serves metrics and health alone.
+        self.closed = not (self.is_loopback or token is not None or open_to_all)
         hosts = (*_OWN_NAMES, address.name) if self.is_loopback else ("*",)
         self._server = uvicorn.Server(
             uvicorn.Config(
-                pages(watched, hosts),
+                pages(watched, answerer, hosts, Access(token, self.closed)),
                 loop="asyncio",
-                http=_Connection,
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,
-                log_level="warning",
+                log_level="error",
                 access_log=False,
                 server_header=False,
-                headers=[("Connection", "close")],
+                date_header=False,
                 proxy_headers=False,
                 # It refuses the connection with which this number is reached.
                 limit_concurrency=CONNECTIONS_MAX + 1,
+                timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=1,
-                h11_max_incomplete_event_size=16_384,
+                h11_max_incomplete_event_size=HEAD_BYTES_MAX,
+                ssl_certfile=None if tls is None else str(tls.certificate),
+                ssl_keyfile=None if tls is None else str(tls.key),
             )
         )
         self._thread = threading.Thread(

@@ -15,9 +15,11 @@ from pystreams import Streams
 from pystreams.errors import ConfigError
 from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.health import Health
+from pystreams.serving import connections as connections_module
 from pystreams.serving import server as server_module
 from pystreams.serving.address import Address
-from pystreams.serving.server import CONNECTIONS_MAX, HttpServer
+from pystreams.serving.connections import CONNECTIONS_MAX
+from pystreams.serving.server import HttpServer
 from pystreams.serving.watched import WatchedClient
 from tests.live.support import Log, caught_up, eventually, running
 from tests.serving.http_kit import get
@@ -204,7 +206,7 @@ def test_more_connections_than_anybody_needs_are_turned_away_and_cost_no_others(
 
 
 def test_connections_that_send_no_request_are_dropped(log, monkeypatch):
-    monkeypatch.setattr(server_module, "CONNECTION_S", 2.0)
+    monkeypatch.setattr(connections_module, "CONNECTION_S", 2.0)
     with served(copying(log)) as server:
         held = [connected(server) for _ in range(CONNECTIONS_MAX)]
         for connection in held[::2]:
@@ -216,9 +218,12 @@ def test_connections_that_send_no_request_are_dropped(log, monkeypatch):
         eventually(lambda: get(server.address, "/live").status == 200)
 
 
-def test_a_connection_ends_with_its_answer(log):
+def test_a_connection_serves_several_requests_and_ends_when_nobody_uses_it(log):
     with served(copying(log)) as server, closing(connected(server)) as connection:
-        connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        request = b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        connection.sendall(request)
+        assert connection.recv(1_000).startswith(b"HTTP/1.1 200")
+        connection.sendall(request)
         answer = b"".join(iter(lambda: connection.recv(1_000), b""))
         assert answer.startswith(b"HTTP/1.1 200")
         assert answer.endswith(b"}")

@@ -1,0 +1,84 @@
+"""Who may read: metrics and health everybody who reaches the address, all else those who have the token."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pystreams.errors import ConfigError
+from pystreams.serving.health_pages import PATHS
+from pystreams.serving.refusals import refusal
+
+_SCHEME: Final = "bearer"
+
+#: A shorter token could be guessed.
+_TOKEN_CHARACTERS_MIN: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """``token``: the one that a request must bring, as ``Authorization: Bearer TOKEN``; None: there is none.
+    ``closed``: without a token nobody gets more than metrics and health, because others reach the address."""
+
+    token: str | None = None
+    closed: bool = False
+
+
+class Gate:
+    """Lets those requests through that may pass."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = None
+        if scope["type"] == "http" and scope["path"] not in PATHS:
+            refused = self._refusal(Headers(scope=scope).get("authorization", ""))
+        await (refused or self._app)(scope, receive, send)
+
+    def _refusal(self, authorization: str) -> ASGIApp | None:
+        token = self._access.token
+        if token is None:
+            if not self._access.closed:
+                return None
+            return refusal(
+                403,
+                "closed",
+                "only metrics and health are served at this address",
+                why="others than programs of this machine reach it, and there is no token",
+                hint="start the application with --http-token-file FILE, or with --http-open if everybody may read",
+            )
+        scheme, _, given = authorization.partition(" ")
+        # In constant time: an answer that comes sooner would say how much of a token is right.
+        if scheme.lower() == _SCHEME and hmac.compare_digest(given.strip().encode(), token.encode()):
+            return None
+        return refusal(
+            401,
+            "unauthorized",
+            "this application is read with a token",
+            why="the request brings another one" if authorization else "the request brings none",
+            hint="send it as Authorization: Bearer TOKEN; pystreams get and scan take --token-file FILE",
+            **{"WWW-Authenticate": "Bearer"},
+        )
+
+
+def read_token(path: Path) -> str:
+    """The token in a file. Raises ``ConfigError``."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the token in {path} cannot be read", where=str(path), why=str(error)) from None
+    if len(token) < _TOKEN_CHARACTERS_MIN or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError(
+            f"{path} has no token that keeps others out",
+            where=str(path),
+            why=f"a token has {_TOKEN_CHARACTERS_MIN} characters or more: letters, digits and signs of ASCII",
+            hint=f"make one: openssl rand -hex 32 > {path}",
+        )
+    return token

@@ -1,0 +1,68 @@
+"""Requests that are refused: the reason and the advice, in one JSON form.
+
+    {"code": "absent", "error": "store counts has no key 'x'", "why": "...", "hint": "..."}
+
+``code`` is for programs. Parts that are empty are left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from pystreams.errors import StreamsError
+from pystreams.serving.stores.errors import QueryError
+
+log = logging.getLogger(__name__)
+
+#: Nothing may be kept by anybody in between.
+FRESH: Final[Mapping[str, str]] = {"Cache-Control": "no-store"}
+
+#: After so long a store that could not be read is worth another try.
+_RETRY_AFTER_S: Final = "1"
+
+_CODES: Final = {404: "unknown-path", 405: "wrong-method"}
+
+
+def refusal(status: int, code: str, error: str, *, why: str = "", hint: str = "", **headers: str) -> Response:
+    """The answer to a request that is refused."""
+    parts = {"code": code, "error": error, "why": why, "hint": hint}
+    return JSONResponse(
+        {name: part for name, part in parts.items() if part}, status, headers={**FRESH, **headers}
+    )
+
+
+def query_refused(_request: Request, error: Exception) -> Response:
+    """The answer to a query without a result."""
+    assert isinstance(error, QueryError)
+    headers = {"Retry-After": _RETRY_AFTER_S} if error.status == 503 else {}
+    why = "; ".join(filter(None, (error.why, error.where)))
+    return refusal(error.status, error.code, error.what, why=why, hint=error.hint, **headers)
+
+
+def application_failed(_request: Request, error: Exception) -> Response:
+    """The answer when the application itself cannot answer, as while it ends."""
+    assert isinstance(error, StreamsError)
+    return refusal(
+        503, "unreachable", error.what, why=error.why, hint=error.hint, **{"Retry-After": _RETRY_AFTER_S}
+    )
+
+
+def path_refused(_request: Request, error: Exception) -> Response:
+    """The answer to a path that is not there, and to a method other than GET."""
+    assert isinstance(error, HTTPException)
+    code = _CODES.get(error.status_code, "refused")
+    hint = "GET / lists the paths" if error.status_code == 404 else ""
+    return refusal(error.status_code, code, error.detail, hint=hint, **dict(error.headers or {}))
+
+
+HANDLERS: Final = {
+    QueryError: query_refused,
+    StreamsError: application_failed,
+    HTTPException: path_refused,
+}

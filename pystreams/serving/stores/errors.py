@@ -1,0 +1,71 @@
+"""Why a query of a store has no result.
+
+QueryError
+├── BadQueryError         the request is wrong
+├── UnknownStoreError     the application has no store of that name
+├── AbsentError           the store has nothing under that key
+├── NotAcceptableError    the answer does not exist in that form
+├── UnreachableError      a part of the store cannot be read now; ask again
+└── TooSlowError          the answer would take too long
+
+Each has the status with which HTTP answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from pystreams.errors import StreamsError
+from pystreams.nearest import not_among
+
+
+class QueryError(StreamsError):
+    """Root of these errors. ``status`` is HTTP's, ``code`` names the kind of error for programs."""
+
+    status: ClassVar[int]
+    code: ClassVar[str]
+
+
+class BadQueryError(QueryError):
+    """The request is wrong, or is not possible for a store of that kind."""
+
+    status, code = 400, "bad-query"
+
+
+class UnknownStoreError(QueryError):
+    """The application has no store of that name that can be read."""
+
+    status, code = 404, "unknown-store"
+
+
+class AbsentError(QueryError):
+    """The store has nothing under the key: all partitions that could have it were read."""
+
+    status, code = 404, "absent"
+
+
+class NotAcceptableError(QueryError):
+    """The answer cannot be given in the form that was asked for."""
+
+    status, code = 406, "not-acceptable"
+
+
+class UnreachableError(QueryError):
+    """A part of the store that the answer needs cannot be read now, as during a rebalance."""
+
+    action = "retry"
+    status, code = 503, "unreachable"
+
+
+class TooSlowError(QueryError):
+    """The answer was not complete in the time that a query has."""
+
+    action = "retry"
+    status, code = 503, "too-slow"
+
+
+def unknown_store(name: str, known: Iterable[str]) -> UnknownStoreError:
+    """The error for a name that none of the ``known`` stores has."""
+    shown = name[:200]
+    return UnknownStoreError(f"there is no store {shown!r} to read", **not_among(shown, known, "there are"))

@@ -1,0 +1,110 @@
+"""``/stores``: the stores of the application, and their entries by key and by range.
+
+/stores                           all stores: kind, types, partitions
+/stores/NAME                      one of them
+/stores/NAME/keys/KEY             the value of a key; its windows, sessions or versions
+/stores/NAME/entries?from=&to=    entries in the order of their keys, page by page
+
+Answers are JSON, pages of entries on request Arrow's stream format.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Final, TypeVar
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pystreams.serving.refusals import FRESH
+from pystreams.serving.stores.arrow import ARROW, arrow_stream
+from pystreams.serving.stores.asking import Answerer
+from pystreams.serving.stores.errors import TooSlowError, unknown_store
+from pystreams.serving.stores.parts import settled
+from pystreams.serving.stores.questions import cursor_of, question_of
+
+T = TypeVar("T")
+
+_JSON: Final = "application/json"
+
+#: A query ends after so long, whoever is still at work for it.
+QUERY_S: Final = 10.0
+
+#: A page may be asked for with this header by another process of the application, which asks all that it needs itself.
+PART_HEADER: Final = "Pystreams-Part"
+
+PART: Final = "application/vnd.pystreams.part"
+
+PATHS: Final = ("/stores",)
+
+
+class _Entries(msgspec.Struct):
+    """A page. With ``cursor`` the next one is asked for; null: there is none."""
+
+    entries: list[msgspec.Raw]
+    cursor: str | None
+
+
+def store_routes(answerer: Answerer) -> list[Route]:
+    """The routes below ``/stores``."""
+
+    async def stores(_request: Request) -> Response:
+        return _json({"stores": await _in_time(answerer.stores())})
+
+    async def store(request: Request) -> Response:
+        name = request.path_params["store"]
+        infos = {info.name: info for info in await _in_time(answerer.stores())}
+        if name not in infos:
+            raise unknown_store(name, infos)
+        return _json(infos[name])
+
+    async def of_key(request: Request) -> Response:
+        return await _answer(answerer, request, request.path_params["key"])
+
+    async def entries(request: Request) -> Response:
+        return await _answer(answerer, request, None)
+
+    return [
+        Route("/stores", stores),
+        Route("/stores/{store}", store),
+        Route("/stores/{store}/entries", entries),
+        Route("/stores/{store}/keys/{key:path}", of_key),
+    ]
+
+
+async def _answer(answerer: Answerer, request: Request, key: str | None) -> Response:
+    alone = PART_HEADER in request.headers
+    question = question_of(request.path_params["store"], key, request.query_params.multi_items())
+    part = await _in_time(answerer.ask(msgspec.structs.replace(question, alone=alone)))
+    if alone:
+        return Response(msgspec.msgpack.encode(part), headers=FRESH, media_type=PART)
+    part = settled(question, part)
+    if part.single:
+        return Response(bytes(part.entries[0].shown), headers=FRESH, media_type=_JSON)
+    cursor = cursor_of(part.entries[-1].place) if part.more else None
+    if ARROW in request.headers.get("accept", ""):
+        table = await run_in_threadpool(arrow_stream, [entry.shown for entry in part.entries])
+        headers = {**FRESH, **({"Pystreams-Cursor": cursor} if cursor else {})}
+        return Response(table, headers=headers, media_type=ARROW)
+    return _json(_Entries([entry.shown for entry in part.entries], cursor))
+
+
+async def _in_time(answer: Awaitable[T]) -> T:
+    """Raises ``TooSlowError`` for an answer that takes too long."""
+    try:
+        async with asyncio.timeout(QUERY_S):
+            return await answer
+    except TimeoutError:
+        raise TooSlowError(
+            f"the stores have not answered within {QUERY_S:g} s",
+            why="threads of the application are busy, or wait for something",
+            hint="ask again later; pystreams status shows what the application does",
+        ) from None
+
+
+def _json(content: object) -> Response:
+    return Response(msgspec.json.encode(content), headers=FRESH, media_type=_JSON)

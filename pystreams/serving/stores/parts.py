@@ -1,0 +1,104 @@
+"""The answer of one process, which may be a part of the whole, and how parts become the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from pystreams.serving.stores.errors import AbsentError, TooSlowError, UnreachableError
+from pystreams.serving.stores.questions import Place, Question
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """An entry of a store: its place, and the JSON object that clients get."""
+
+    place: Place
+    shown: msgspec.Raw
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``entries`` are in order; ``more`` follow if it is true. ``read`` are the partitions that were read, of
+    ``partitions`` in all (0: every process has all of the store). ``partition`` is that of the key, None if
+    nobody knows it. ``elsewhere`` says for other partitions where they are, as text, and ``endpoints`` where to ask for
+    them, as far as it is known. ``single``: there is one entry at most, whatever the page."""
+
+    entries: list[Entry] = []
+    more: bool = False
+    read: list[int] = []
+    partitions: int = 0
+    partition: int | None = None
+    elsewhere: dict[int, str] = {}
+    endpoints: dict[int, str] = {}
+    single: bool = False
+
+    def missing(self) -> set[int]:
+        """The partitions that the answer still needs."""
+        needed = set(range(self.partitions)) if self.partition is None else {self.partition}
+        return needed.difference(self.read)
+
+
+class StoreInfo(msgspec.Struct, frozen=True):
+    """A store, as ``/stores`` lists it. ``key`` and ``value`` name their types; ``here`` are the partitions that this
+    address itself has, of ``partitions`` in all (0: each instance has all of the store)."""
+
+    name: str
+    kind: str
+    key: str
+    value: str
+    partitions: int = 0
+    here: list[int] = []
+
+
+def merged(question: Question, parts: Sequence[Part]) -> Part:
+    """Several parts as one. Their entries are merged in order as far as no part could have another one in between."""
+    last = [part.entries[-1].place for part in parts if part.more and part.entries]
+    if any(part.more and not part.entries for part in parts):
+        raise TooSlowError(
+            f"no entry of store {question.store} was found in the time that a query has",
+            hint="ask for a narrower range of keys or times",
+        )
+    horizon = min(last, default=None)
+    entries = sorted((entry for part in parts for entry in part.entries), key=lambda entry: entry.place)
+    within = [entry for entry in entries if horizon is None or entry.place <= horizon]
+    read = {partition for part in parts for partition in part.read}
+    return Part(
+        within[: question.limit],
+        bool(last) or len(within) > question.limit,
+        sorted(read),
+        max((part.partitions for part in parts), default=0),
+        next((part.partition for part in parts if part.partition is not None), None),
+        _without(read, [part.elsewhere for part in parts]),
+        _without(read, [part.endpoints for part in parts]),
+        any(part.single for part in parts),
+    )
+
+
+def settled(question: Question, part: Part) -> Part:
+    """The part, if it is the whole answer. Raises ``AbsentError`` if there is nothing under the key, and
+    ``UnreachableError`` if that is not known, or a part of the range is missing."""
+    missing = part.missing()
+    if question.key is not None and part.entries:
+        return part
+    if missing:
+        where = "; ".join(
+            f"partition {one} {part.elsewhere.get(one, 'was not found')}" for one in sorted(missing)
+        )
+        what = "" if question.key is None else f"key {question.key[:200]!r} of "
+        raise UnreachableError(
+            f"{what}store {question.store} cannot be read now",
+            why=where,
+            hint="ask again in a moment: tasks may be moving to another process",
+        )
+    if question.key is not None and question.after is None:
+        raise AbsentError(
+            f"store {question.store} has nothing under the key {question.key[:200]!r}",
+            why=f"partition {part.partition} was read"
+            if part.partition is not None
+            else "all of it was read",
+        )
+    return part
+
+
+def _without(read: set[int], maps: Sequence[Mapping[int, str]]) -> dict[int, str]:
+    return {one: text for found in maps for one, text in found.items() if one not in read}

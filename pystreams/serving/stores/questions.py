@@ -1,0 +1,121 @@
+"""A query of a store, as it comes from a client and goes on to the processes that can answer it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from pystreams.errors import ConfigError
+from pystreams.nearest import not_among
+from pystreams.serving.stores.errors import BadQueryError
+from pystreams.stream_time import TIME_MAX
+from pystreams.times import read_time
+
+LIMIT_DEFAULT: Final = 100
+
+#: The number of entries that a page has at most.
+LIMIT_MAX: Final = 10_000
+
+#: The parameters of a query for one key, and of one for a range of keys.
+KEY_PARAMETERS: Final = ("from_time", "to_time", "as_of", "limit", "cursor")
+RANGE_PARAMETERS: Final = ("from", "to", "from_time", "to_time", "limit", "cursor")
+
+
+class Place(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """The place of an entry among all entries of a store: they are in the order of their keys' bytes, then of their
+    times. ``start`` and ``end`` are those of a window or session; for a version, ``start`` is when it began."""
+
+    key: bytes
+    start: int = 0
+    end: int = 0
+
+
+class Question(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``key`` is the text of a key, or None for a range of keys from ``key_from`` to ``key_to``, both included; None is
+    an open end. Times are ms since 1970, both included. ``after`` is the last entry of the page before. ``alone``: no
+    other instance of the application is to be asked, because another one asks."""
+
+    store: str
+    key: str | None = None
+    key_from: str | None = None
+    key_to: str | None = None
+    time_from: int | None = None
+    time_to: int | None = None
+    as_of: int | None = None
+    limit: int = LIMIT_DEFAULT
+    after: Place | None = None
+    alone: bool = False
+
+
+def question_of(store: str, key: str | None, parameters: Iterable[tuple[str, str]]) -> Question:
+    """The question in a request, whose parameters may come in any order. Raises ``BadQueryError``."""
+    known = RANGE_PARAMETERS if key is None else KEY_PARAMETERS
+    given: dict[str, str] = {}
+    for name, text in parameters:
+        if name not in known:
+            raise BadQueryError(
+                f"there is no parameter {name[:80]!r}", **not_among(name[:80], known, "it may have")
+            )
+        if name in given:
+            raise BadQueryError(f"parameter {name} is given twice", hint="give it once")
+        given[name] = text
+    return Question(
+        store,
+        key,
+        key_from=given.get("from"),
+        key_to=given.get("to"),
+        time_from=_time(given, "from_time"),
+        time_to=_time(given, "to_time"),
+        as_of=_time(given, "as_of"),
+        limit=_limit(given.get("limit")),
+        after=place_of(given["cursor"]) if "cursor" in given else None,
+    )
+
+
+def cursor_of(place: Place) -> str:
+    """A place as text that may stand in a URL."""
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(place)).decode().rstrip("=")
+
+
+def place_of(cursor: str) -> Place:
+    """The place that ``cursor_of`` has written. Raises ``BadQueryError`` for any other text."""
+    try:
+        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        return msgspec.msgpack.decode(packed, type=Place)
+    except (ValueError, binascii.Error, msgspec.MsgspecError, RecursionError):
+        raise BadQueryError(
+            "the cursor is not one of a page", hint="give the cursor of the page before as it is"
+        ) from None
+
+
+def _time(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        time_ms = read_time(text)
+    except (ConfigError, ValueError, OverflowError):
+        time_ms = -1
+    if not 0 <= time_ms <= TIME_MAX:
+        raise BadQueryError(
+            f"{name}={text[:80]!r} is not a time",
+            hint="write milliseconds since 1970, 2013-01-01, or 2013-01-01T10:00:00Z",
+        )
+    return time_ms
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return LIMIT_DEFAULT
+    # A number of many digits would take long to read.
+    if text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= LIMIT_MAX:
+        return int(text)
+    raise BadQueryError(
+        f"limit={text[:80]!r} is not a number of entries",
+        why=f"a page has 1 to {LIMIT_MAX:,} entries",
+        hint="ask for the next page with the cursor of the one before",
+    )

@@ -1,0 +1,244 @@
+"""Reads one page from the opened store of a task. Each kind of store has a function that returns its entries, of which
+``read_page`` takes as many as a page may hold."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from pystreams.clock import Deadline
+from pystreams.serving.stores.errors import BadQueryError, TooSlowError
+from pystreams.serving.stores.json_forms import JsonForm
+from pystreams.serving.stores.parts import Entry
+from pystreams.serving.stores.questions import Place, Question
+from pystreams.state.formats import ValueAndTimestamp
+from pystreams.state.stores.versioned import VersionedRecord
+from pystreams.stream_time import TIME_MAX
+
+#: A page ends with the entry that makes it larger than this.
+PAGE_BYTES_MAX: Final = 8 << 20
+
+#: How many entries are read between two looks at the clock.
+_ENTRIES_PER_LOOK: Final = 256
+
+_KEY_VALUE: Final = frozenset({"key_value", "timestamped_key_value", "list"})
+_WINDOW: Final = frozenset({"window", "timestamped_window"})
+
+#: The kinds of stores that can be read.
+KINDS: Final = _KEY_VALUE | _WINDOW | {"session", "versioned"}
+
+
+class _Found(NamedTuple):
+    """An entry as the store has it. ``times`` are further fields of its JSON."""
+
+    place: Place
+    key: Any
+    value: Any
+    times: Mapping[str, int | None] = {}
+
+
+_Finding: TypeAlias = Generator[_Found, None, None]
+
+
+class Page(NamedTuple):
+    """Entries in order; ``more`` follow if it is true."""
+
+    entries: list[Entry]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A question to a store, with its keys as the store's own. Made by ``reading_of``."""
+
+    question: Question
+    kind: str
+    keys: JsonForm
+    values: JsonForm
+    key: Any
+    key_from: Any
+    key_to: Any
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one entry at most."""
+        return self.question.key is not None and (self.kind in _KEY_VALUE or self.question.as_of is not None)
+
+    @property
+    def time_from(self) -> int:
+        return self.question.time_from or 0
+
+    @property
+    def time_to(self) -> int:
+        return TIME_MAX if self.question.time_to is None else self.question.time_to
+
+
+def reading_of(question: Question, kind: str, keys: JsonForm, values: JsonForm) -> Reading:
+    """Raises ``BadQueryError`` for what is no key of the store, and for what stores of its kind do not have."""
+    asks_for_times = question.time_from is not None or question.time_to is not None
+    named = f"store {question.store} is a {kind.replace('_', '-')} store"
+    if asks_for_times and kind not in _WINDOW | {"session"}:
+        raise BadQueryError(f"{named}, which has no windows", hint="leave from_time and to_time out")
+    if question.as_of is not None and kind != "versioned":
+        raise BadQueryError(f"{named}, which has no versions", hint="leave as_of out")
+    if question.key is None and kind == "versioned":
+        raise BadQueryError(f"{named}, which is read key by key", hint="ask for /stores/NAME/keys/KEY")
+
+    def read(text: str | None) -> Any:
+        return None if text is None else keys.read_text(text)
+
+    bounds = read(question.key_from), read(question.key_to)
+    return Reading(question, kind, keys, values, read(question.key), *_bounds(question, keys, *bounds))
+
+
+def _bounds(question: Question, keys: JsonForm, key_from: Any, key_to: Any) -> tuple[Any, Any]:
+    """The first and the last key of a page: it begins at the cursor."""
+    lower = b"" if key_from is None else keys.place_bytes(key_from)
+    if question.after is not None and question.after.key > lower:
+        lower, key_from = question.after.key, keys.key_of(question.after.key)
+    if key_to is not None and lower > keys.place_bytes(key_to):
+        raise BadQueryError(
+            "the first key of the range sorts after the last one",
+            why="keys sort by their bytes, in which negative numbers follow the positive ones",
+            hint="swap from and to",
+        )
+    return key_from, key_to
+
+
+def read_page(store: Any, reading: Reading, deadline: Deadline) -> Page:
+    """A page of an opened store. Raises ``TooSlowError``."""
+    of_key = reading.question.key is not None
+    if reading.kind in _KEY_VALUE:
+        found = _value_of_key(store, reading) if of_key else _key_values(store, reading)
+    elif reading.kind in _WINDOW:
+        found = _windows_of_key(store, reading) if of_key else _windows(store, reading)
+    else:
+        found = (_sessions if reading.kind == "session" else _versions)(store, reading)
+    # A generator that is closed closes the iterator of the store.
+    with closing(found):
+        wanted = _timely(_after_cursor(found, reading), reading, deadline)
+        if reading.kind == "session" or (reading.kind in _WINDOW and not of_key):
+            # Such stores have another order, so that all that the question is about is read for each page.
+            wanted = iter(heapq.nsmallest(reading.question.limit + 1, wanted, key=lambda entry: entry.place))
+        return _page(wanted, reading)
+
+
+# By kind
+
+
+def _value_of_key(store: Any, reading: Reading) -> _Finding:
+    value = store.get(reading.key)
+    if value is not None:
+        yield _Found(Place(reading.keys.place_bytes(reading.key)), reading.key, value)
+
+
+def _key_values(store: Any, reading: Reading) -> _Finding:
+    place = reading.keys.place_bytes
+    with store.range(reading.key_from, reading.key_to) as entries:
+        if reading.kind == "list":
+            # Each element is an entry.
+            for key, elements in groupby(entries, key=lambda entry: entry[0]):
+                yield _Found(Place(place(key)), key, [element for _, element in elements])
+        else:
+            for key, value in entries:
+                yield _Found(Place(place(key)), key, value)
+
+
+def _windows_of_key(store: Any, reading: Reading) -> _Finding:
+    key, key_bytes = reading.key, reading.keys.place_bytes(reading.key)
+    after = reading.question.after
+    time_from = reading.time_from if after is None else max(reading.time_from, after.start)
+    same_start, last_start = 0, -1
+    with store.fetch(key, time_from, reading.time_to) as windows:
+        for start, value in windows:
+            # A store with duplicates has several entries for one start.
+            same_start = same_start + 1 if start == last_start else 0
+            last_start = start
+            times = {"start": start, "end": start + store.spec.window_size_ms}
+            yield _Found(Place(key_bytes, start, same_start), key, value, times)
+
+
+def _windows(store: Any, reading: Reading) -> _Finding:
+    keys = reading.keys
+    with store.fetch_range(reading.key_from, reading.key_to, reading.time_from, reading.time_to) as windows:
+        for (key, start, end), value in windows:
+            yield _Found(Place(keys.place_bytes(key), start), key, value, {"start": start, "end": end})
+
+
+def _sessions(store: Any, reading: Reading) -> _Finding:
+    keys, span = reading.keys, (reading.time_from, reading.time_to)
+    if reading.question.key is not None:
+        found = store.find_sessions(reading.key, *span)
+    else:
+        found = store.find_sessions_range(reading.key_from, reading.key_to, *span)
+    with found as sessions:
+        for (key, start, end), value in sessions:
+            yield _Found(Place(keys.place_bytes(key), start, end), key, value, {"start": start, "end": end})
+
+
+def _versions(store: Any, reading: Reading) -> _Finding:
+    key, as_of = reading.key, reading.question.as_of
+    if as_of is None:
+        found = store.versions(key)
+    else:
+        version = store.get(key, as_of)
+        found = [] if version is None else [version]
+    for version in found:
+        yield _Found(Place(reading.keys.place_bytes(key), version.timestamp), key, version)
+
+
+# Pages
+
+
+def _page(found: Iterator[_Found], reading: Reading) -> Page:
+    entries: list[Entry] = []
+    size = 0
+    try:
+        for entry in found:
+            if len(entries) == reading.question.limit or size > PAGE_BYTES_MAX:
+                return Page(entries, more=True)
+            entries.append(_shown(entry, reading))
+            size += len(bytes(entries[-1].shown))
+    except TooSlowError:
+        if not entries:
+            raise
+        return Page(entries, more=True)
+    return Page(entries, more=False)
+
+
+def _after_cursor(found: Iterable[_Found], reading: Reading) -> Iterator[_Found]:
+    after = reading.question.after
+    return (entry for entry in found if after is None or entry.place > after)
+
+
+def _timely(found: Iterator[_Found], reading: Reading, deadline: Deadline) -> Iterator[_Found]:
+    """Raises ``TooSlowError`` at the deadline."""
+    while batch := list(islice(found, _ENTRIES_PER_LOOK)):
+        yield from batch
+        if deadline.expired():
+            raise TooSlowError(
+                f"store {reading.question.store} has more entries than can be read in the time of a query",
+                hint="ask for a narrower range of keys or times, or for a smaller limit",
+            )
+
+
+def _shown(found: _Found, reading: Reading) -> Entry:
+    """The JSON object of an entry."""
+    fields: dict[str, Any] = {"key": reading.keys.show(found.key), **found.times}
+    value = found.value
+    if isinstance(value, ValueAndTimestamp):
+        fields |= {"value": reading.values.show(value.value), "timestamp": value.timestamp}
+    elif isinstance(value, VersionedRecord):
+        times = {"timestamp": value.timestamp, "valid_to": value.valid_to}
+        fields |= {"value": reading.values.show(value.value), **times}
+    elif reading.kind == "list":
+        fields["value"] = [reading.values.show(element) for element in value]
+    else:
+        fields["value"] = reading.values.show(value)
+    return Entry(found.place, msgspec.Raw(msgspec.json.encode(fields)))
