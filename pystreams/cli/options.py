@@ -13,6 +13,7 @@ from pystreams.cli.terminal.logs import LogFormat
 LOG_PANEL = "Where the records are"
 READS_PANEL = "Input"
 RUNS_PANEL = "How it runs"
+HTTP_PANEL = "Over HTTP"
 
 #: An example of a value of ``--conf``.
 CONF_EXAMPLE = "spark.driver.memory=4g"
@@ -95,9 +96,57 @@ HttpOption: TypeAlias = Annotated[
         "--http",
         metavar="HOST:PORT",
         envvar="PYSTREAMS_HTTP",
-        help="Serve /metrics for Prometheus, /live and /ready. A port alone is of this machine only. Needs the "
-        "extra [bold]http[/].",
+        help="Serve /metrics for Prometheus, /live, /ready, and the stores at /stores. A port alone is of this machine "
+        "only. Needs the extra [bold]http[/].",
         show_default=False,
+        rich_help_panel=HTTP_PANEL,
+    ),
+]
+
+HttpTokenOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--http-token-file",
+        metavar="FILE",
+        envvar="PYSTREAMS_HTTP_TOKEN_FILE",
+        help="Serve stores only to requests with the token in this file (Authorization: Bearer). Metrics and health "
+        "need none.",
+        show_default=False,
+        rich_help_panel=HTTP_PANEL,
+    ),
+]
+
+HttpOpenOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--http-open",
+        envvar="PYSTREAMS_HTTP_OPEN",
+        help="Serve stores without a token at an address that others than this machine reach.",
+        rich_help_panel=HTTP_PANEL,
+    ),
+]
+
+HttpCertificateOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--http-cert",
+        metavar="FILE",
+        envvar="PYSTREAMS_HTTP_CERT",
+        help="Serve HTTPS, with the certificate in this file (PEM).",
+        show_default=False,
+        rich_help_panel=HTTP_PANEL,
+    ),
+]
+
+HttpKeyOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--http-key",
+        metavar="FILE",
+        envvar="PYSTREAMS_HTTP_KEY",
+        help="The key of the certificate (PEM, without a password).",
+        show_default=False,
+        rich_help_panel=HTTP_PANEL,
     ),
 ]
 
@@ -110,6 +159,7 @@ ReadyLagOption: TypeAlias = Annotated[
         envvar="PYSTREAMS_READY_LAG",
         help="The application is ready only while so many records wait at most. Default: any number",
         show_default=False,
+        rich_help_panel=HTTP_PANEL,
     ),
 ]
 

@@ -3,51 +3,112 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pystreams.cli.terminal.logs import command_log
 from pystreams.clock import SystemClock
 from pystreams.distribution import install_command
 from pystreams.errors import ConfigError
 from pystreams.serving.address import Address
+from pystreams.serving.stores.asking import Answerer
 from pystreams.serving.systemd import SystemdNotifier
 from pystreams.serving.watched import Watched
+
+if TYPE_CHECKING:
+    from pystreams.serving.server import HttpServer
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """The options of the HTTP server besides its address. ``open_to_all``: stores are served to everybody who reaches
+    the address."""
+
+    token_file: Path | None = None
+    open_to_all: bool = False
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def check(self, address: str | None) -> None:
+        """Raises ``ConfigError`` for options that do not fit together."""
+        given = [name for name, value in self._names().items() if value]
+        if given and address is None:
+            raise ConfigError(f"{given[0]} is for --http", hint="add --http HOST:PORT, or leave it out")
+        if (self.certificate is None) != (self.key is None):
+            raise ConfigError(
+                "a certificate is used together with its key", hint="give both --http-cert and --http-key"
+            )
+
+    def _names(self) -> dict[str, object]:
+        return {
+            "--http-token-file": self.token_file,
+            "--http-open": self.open_to_all,
+            "--http-cert": self.certificate,
+            "--http-key": self.key,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """``http`` is the address of the server (None: there is none). The application is ready while ``ready_lag`` records
-    wait at most (None: any number)."""
+    """``address`` is that of the HTTP server (None: there is none). The application is ready while ``ready_lag``
+    records wait at most (None: any number)."""
 
-    http: Address | None = None
+    address: Address | None = None
     ready_lag: int | None = None
+    http: HttpOptions = HttpOptions()
 
     @classmethod
-    def parse(cls, http: str | None, ready_lag: int | None) -> WatchOptions:
-        """The options as the command line has them. Raises ``ConfigError`` for what is no address."""
-        return cls(None if http is None else Address.parse(http), ready_lag)
+    def parse(cls, http: str | None, ready_lag: int | None, options: HttpOptions) -> WatchOptions:
+        """The options as the command line has them. Raises ``ConfigError`` for what is no address, and for options that
+        do not fit together."""
+        options.check(http)
+        return cls(None if http is None else Address.parse(http), ready_lag, options)
 
 
 @contextmanager
-def shown(watched: Watched, options: WatchOptions) -> Iterator[None]:
-    """Shows an application inside. Raises ``ConfigError`` for an address that cannot be listened on, and without the
-    extra ``http`` if there is an address."""
-    with _served(watched, options.http), SystemdNotifier(watched, os.environ, SystemClock()):
+def shown(watched: Watched, answerer: Callable[[], Answerer], options: WatchOptions) -> Iterator[None]:
+    """Shows an application inside, and its stores, of which ``answerer`` gives the reader if there is an HTTP server.
+    Raises ``ConfigError`` for an address that cannot be listened on, and without the extra ``http`` if there is an
+    address."""
+    with _served(watched, answerer, options), SystemdNotifier(watched, os.environ, SystemClock()):
         yield
 
 
-def _served(watched: Watched, address: Address | None) -> AbstractContextManager[object]:
-    if address is None:
+def _served(
+    watched: Watched, answerer: Callable[[], Answerer], options: WatchOptions
+) -> AbstractContextManager[object]:
+    if options.address is None:
         return nullcontext()
     try:
-        from pystreams.serving.server import HttpServer
+        from pystreams.serving.access import read_token
+        from pystreams.serving.server import HttpServer, Tls
     except ImportError as error:
         raise ConfigError(
             "--http needs packages that are not installed", why=str(error), hint=install_command("http")
         ) from None
-    server = HttpServer(address, watched)
-    reach = "" if server.is_loopback else "; whoever reaches this port may read them"
-    command_log.info("Metrics and health are at http://%s: /metrics, /live, /ready%s.", server.address, reach)
+    http = options.http
+    server = HttpServer(
+        options.address,
+        watched,
+        answerer(),
+        token=None if http.token_file is None else read_token(http.token_file),
+        open_to_all=http.open_to_all,
+        tls=None if http.certificate is None or http.key is None else Tls(http.certificate, http.key),
+    )
+    command_log.info(
+        "Metrics, health and stores are at %s: /metrics, /live, /ready, /stores%s.",
+        server.url,
+        _reach(server),
+    )
     return server
+
+
+def _reach(server: HttpServer) -> str:
+    if server.closed:
+        return "; stores only with --http-token-file or --http-open, because others than this machine reach the address"
+    if server.is_loopback or server.has_token:
+        return ""
+    return "; whoever reaches this port may read them"

@@ -74,6 +74,7 @@ class HttpServer:
         self.url = f"{'http' if tls is None else 'https'}://{self.address}"
         #: Whether only programs of this machine reach it.
         self.is_loopback = ipaddress.ip_address(bound).is_loopback
+        self.has_token = token is not None
         #: Whether it serves metrics and health alone.
         self.closed = not (self.is_loopback or token is not None or open_to_all)
         hosts = (*_OWN_NAMES, address.name) if self.is_loopback else ("*",)

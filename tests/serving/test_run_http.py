@@ -44,7 +44,7 @@ class Run(WorkersRun):
     @property
     def address(self) -> str:
         """Where they are, once the run has said so."""
-        return self.says(r"Metrics and health are at http://(\S+):")[1]
+        return self.says(r"Metrics, health and stores are at http://(\S+):")[1]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_an_application_shows_its_metrics_and_health_until_it_is_stopped(log, st
     eventually(lambda: get(run.address, "/ready").status == 200)
     assert get(run.address, "/live").status == 200
     assert scrape(run.address).total(f"{TASKS}_process_total") == 40
-    assert get(run.address, "/").text.split() == ["/metrics", "/live", "/ready"]
+    assert get(run.address, "/").text.split() == ["/metrics", "/live", "/ready", "/stores"]
     run.send(signal.SIGTERM)
     run.ends_with(0)
     assert "all is committed: 40 records" in run.text

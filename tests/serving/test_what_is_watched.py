@@ -136,7 +136,7 @@ def look_at_workers(folder: Path, seen: Seen) -> None:
     (folder / "copying.py").write_text(COPYING, encoding="utf-8")
     run = WorkersRun(folder, "copying", "--workers", "2", "--http", "127.0.0.1:0")
     try:
-        address = run.says(r"Metrics and health are at http://(\S+):")[1]
+        address = run.says(r"Metrics, health and stores are at http://(\S+):")[1]
         eventually(lambda: get(address, "/ready").status == 200)
         os.kill(run.all_there(2)[1], signal.SIGKILL)
         seen.wait_for(frozenset({WORKERS}), address)

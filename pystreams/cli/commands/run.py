@@ -18,7 +18,11 @@ from pystreams.cli.options import (
     ApplicationIdOption,
     BootstrapServersOption,
     EmbeddedLogOption,
+    HttpCertificateOption,
+    HttpKeyOption,
+    HttpOpenOption,
     HttpOption,
+    HttpTokenOption,
     LogFormatOption,
     QuietOption,
     ReadyLagOption,
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from pystreams.cli.watching import WatchOptions
     from pystreams.runtime.streams import Streams
     from pystreams.runtime.threads.progress import Progress
+    from pystreams.serving.stores.asking import Answerer
 
 
 #: More workers than any machine runs well: the limit protects the machine from a typing error.
@@ -107,6 +112,10 @@ def run(
         ),
     ] = None,
     http: HttpOption = None,
+    http_token_file: HttpTokenOption = None,
+    http_open: HttpOpenOption = False,
+    http_cert: HttpCertificateOption = None,
+    http_key: HttpKeyOption = None,
     ready_lag: ReadyLagOption = None,
     profile: Annotated[
         bool,
@@ -167,7 +176,7 @@ def run(
     [bold]pystreams run apps.wordcount --create-topics --reload[/]
     """
     from pystreams.cli.profiling import ProfileOptions, profiled
-    from pystreams.cli.watching import WatchOptions, shown
+    from pystreams.cli.watching import HttpOptions, WatchOptions, shown
 
     logs = LogOptions(verbose, quiet, log_format)
     log_to_stderr(logs)
@@ -181,7 +190,8 @@ def run(
         "allow_expired": allow_expired,
         "accept_loss": ",".join(accept_loss) if accept_loss else None,
     }
-    watch = WatchOptions.parse(http, ready_lag)
+    http_options = HttpOptions(http_token_file, http_open, http_cert, http_key)
+    watch = WatchOptions.parse(http, ready_lag, http_options)
     profile_options = ProfileOptions(profile, picture)
     profile_options.check_workers(workers)
     if reload:
@@ -194,7 +204,7 @@ def run(
 
         if creates is not None:
             creates()
-        job = Job(application, 0, flags, setting or [], until_caught_up, logs, measured=http is not None)
+        job = Job(application, 0, flags, setting or [], until_caught_up, logs, watched=http is not None)
         raise typer.Exit(_run_workers(job, workers, watch))
     if show_config:
         from pystreams.cli.application.loading import load_application
@@ -213,7 +223,7 @@ def run(
         watched = WatchedClient(streams, watch.ready_lag)
         with (
             on_stacks_request(partial(log_stacks, streams)),
-            shown(watched, watch),
+            shown(watched, lambda: _stores(streams), watch),
             profiled(streams, profile_options),
         ):
             run_streams(streams, until_caught_up=until_caught_up, logs=logs, stop=stop)
@@ -253,6 +263,12 @@ def _load(
     if loaded is not None:
         loaded(describe_json(app, setting))
     return streams
+
+
+def _stores(streams: Streams) -> Answerer:
+    from pystreams.serving.stores.local import LocalStores
+
+    return LocalStores(streams)
 
 
 def _create_topics(

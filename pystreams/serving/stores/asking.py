@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, Protocol, TypeVar
 
-from pystreams.serving.stores.parts import Part, StoreInfo
+from cachetools import LRUCache
+
+from pystreams.serving.stores.errors import UnreachableError
+from pystreams.serving.stores.parts import Part, StoreInfo, joined, merged
 from pystreams.serving.stores.questions import Question
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: The partitions of so many keys are remembered: those that were asked for last.
+_KEYS_REMEMBERED_MAX: Final = 100_000
 
 
 class Answerer(Protocol):
@@ -19,3 +32,81 @@ class Answerer(Protocol):
     async def ask(self, question: Question) -> Part:
         """The part of the answer that is here; it may be all of it."""
         ...
+
+
+class Together:
+    """Implements ``Answerer`` for several processes, by number. For a key it asks the one that had it the last time, or
+    all of them if nobody is known to have it; for a range it asks all of them."""
+
+    def __init__(self, processes: Callable[[], Mapping[int, Answerer]]) -> None:
+        self._processes = processes
+        #: By store and key; a key never changes its partition.
+        self._partitions: LRUCache[tuple[str, str], int] = LRUCache(_KEYS_REMEMBERED_MAX)
+        #: Who had a store's partition, by store and partition.
+        self._had: dict[tuple[str, int], int] = {}
+
+    async def stores(self) -> list[StoreInfo]:
+        lists = await _gather(process.stores() for process in self._processes().values())
+        if not lists:
+            raise _nobody()
+        return joined(lists)
+
+    async def ask(self, question: Question) -> Part:
+        processes = dict(self._processes())
+        likely = self._likely(question)
+        if likely in processes:
+            found = await self._ask({likely: processes.pop(likely)}, question)
+            if found and not found[0].missing():
+                return found[0]
+            # Its part is needed again: meanwhile it may have got or lost partitions.
+            processes = dict(self._processes())
+        parts = await self._ask(processes, question)
+        if not parts:
+            raise _nobody()
+        return merged(question, parts)
+
+    def _likely(self, question: Question) -> int | None:
+        if question.key is None:
+            return None
+        partition = self._partitions.get((question.store, question.key))
+        return None if partition is None else self._had.get((question.store, partition))
+
+    async def _ask(self, processes: Mapping[int, Answerer], question: Question) -> list[Part]:
+        parts = await _gather(self._one(number, process, question) for number, process in processes.items())
+        for part in parts:
+            if question.key is not None and part.partition is not None:
+                self._partitions[question.store, question.key] = part.partition
+        return parts
+
+    async def _one(self, number: int, process: Answerer, question: Question) -> Part:
+        part = await process.ask(question)
+        for partition in part.read:
+            self._had[question.store, partition] = number
+        return part
+
+
+async def _gather(asked: Iterable[Awaitable[T]]) -> list[T]:
+    """The answers of those who answer. Raises ``UnreachableError`` if nobody can for such a reason, and any other error
+    of one of them."""
+    found: list[T] = []
+    refused: UnreachableError | None = None
+    for answer in await asyncio.gather(*asked, return_exceptions=True):
+        if isinstance(answer, UnreachableError):
+            refused = answer
+        elif isinstance(answer, OSError):
+            log.debug("a process could not be asked: %s", answer)
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            found.append(answer)
+    if not found and refused is not None:
+        raise refused
+    return found
+
+
+def _nobody() -> UnreachableError:
+    return UnreachableError(
+        "the stores cannot be read now",
+        why="no process of the application is there to answer: they start, or are started again",
+        hint="ask again in a moment",
+    )

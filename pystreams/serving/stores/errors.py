@@ -69,3 +69,9 @@ def unknown_store(name: str, known: Iterable[str]) -> UnknownStoreError:
     """The error for a name that none of the ``known`` stores has."""
     shown = name[:200]
     return UnknownStoreError(f"there is no store {shown!r} to read", **not_among(shown, known, "there are"))
+
+
+def query_error(code: str, what: str, *, where: str, why: str, hint: str) -> QueryError:
+    """The error with this code, which another process has raised."""
+    kinds = {kind.code: kind for kind in QueryError.__subclasses__()}
+    return kinds.get(code, UnreachableError)(what, where=where, why=why, hint=hint)

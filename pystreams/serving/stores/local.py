@@ -69,12 +69,20 @@ class LocalStores:
             return Part(page.entries, page.more, single=reading.single)
         placing = store._placing
         assert placing is not None
+        if not placing.partitions:
+            raise UnreachableError(
+                f"store {reading.question.store} cannot be read yet",
+                why="the application starts",
+                hint="ask again in a moment",
+            )
         answers = store._ask(read)
         found = answers.found
         others = set(range(placing.partitions)).difference(found.here)
         key = None
         if reading.question.key is not None and placing.partitioner is not None:
             key = placing.partition_of(reading.key, placing.partitioner)
+        if reading.question.key is not None and key is None:
+            key = next((partition for partition, page in answers.results.items() if page.entries), None)
         parts = [
             Part(page.entries, page.more, [partition], placing.partitions, key)
             for partition, page in answers.results.items()

@@ -74,6 +74,17 @@ def merged(question: Question, parts: Sequence[Part]) -> Part:
     )
 
 
+def joined(lists: Sequence[Sequence[StoreInfo]]) -> list[StoreInfo]:
+    """The stores of several processes of one application, by name."""
+    by_name: dict[str, StoreInfo] = {}
+    for info in (info for listed in lists for info in listed):
+        before = by_name.get(info.name, info)
+        here = sorted({*before.here, *info.here})
+        partitions = max(before.partitions, info.partitions)
+        by_name[info.name] = msgspec.structs.replace(info, partitions=partitions, here=here)
+    return [by_name[name] for name in sorted(by_name)]
+
+
 def settled(question: Question, part: Part) -> Part:
     """The part, if it is the whole answer. Raises ``AbsentError`` if there is nothing under the key, and
     ``UnreachableError`` if that is not known, or a part of the range is missing."""

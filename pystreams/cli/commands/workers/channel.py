@@ -21,8 +21,8 @@ _READ_BYTES = 65_536
 
 
 class Job(msgspec.Struct, frozen=True, tag=True):
-    """The work of a worker. ``flags`` and ``settings`` are those of the command line. ``measured``: whether somebody
-    wants its metrics."""
+    """The work of a worker. ``flags`` and ``settings`` are those of the command line. ``watched``: whether an HTTP
+    server wants its metrics, and reads its stores."""
 
     application: str
     number: int
@@ -30,7 +30,7 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     settings: list[str]
     until_caught_up: bool
     logs: LogOptions
-    measured: bool = False
+    watched: bool = False
 
     @property
     def log_options(self) -> list[str]:

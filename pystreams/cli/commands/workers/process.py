@@ -59,11 +59,14 @@ class WorkerProcess:
         self.logs = job.logs
         self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
         ours, theirs = socket.socketpair()
-        with theirs:
+        #: For questions about its stores; whoever asks them closes it.
+        self.questions, answers = socket.socketpair()
+        with theirs, answers:
             try:
-                self._process = _popen(job, theirs.fileno())
+                self._process = _popen(job, theirs.fileno(), answers.fileno())
             except OSError:
                 ours.close()
+                self.questions.close()
                 raise
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -100,16 +103,16 @@ class WorkerProcess:
             opened.close()
 
 
-def _popen(job: Job, descriptor: int) -> subprocess.Popen[bytes]:
+def _popen(job: Job, channel: int, questions: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - this program itself
         [
             *(sys.executable, "-m", "pystreams.cli.commands.workers.worker"),
             *("--application", job.application, "--number", str(job.number)),
-            *("--channel", str(descriptor)),
+            *("--channel", str(channel), "--questions", str(questions)),
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        pass_fds=[descriptor],
+        pass_fds=[channel, questions],
         start_new_session=True,
     )

@@ -28,6 +28,8 @@ from pystreams.runtime.health import Health
 from pystreams.runtime.signals import stop_on_signals
 from pystreams.runtime.supervisor.supervision import Instruction, Kill, Note, Start, Stop, Supervision
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
+from pystreams.serving.stores.asking import Together
+from pystreams.serving.stores.lines import Line
 
 _WAIT_S: Final = 0.1
 
@@ -62,6 +64,8 @@ class Supervisor:
         self.supervision = supervision
         #: The last metrics of each worker that has a process.
         self.measured: dict[int, Measured] = {}
+        #: Where to ask each worker that has a process about its stores.
+        self.lines: dict[int, Line] = {}
         self._jobs = jobs
         self._processes: dict[int, WorkerProcess] = {}
         self._selector = selectors.DefaultSelector()
@@ -128,6 +132,7 @@ class Supervisor:
     def _start(self, number: int) -> None:
         process = WorkerProcess(self._jobs[number])
         self._processes[number] = process
+        self.lines[number] = Line(process.questions)
         for source in (
             _Source(process, process.channel, self._hear),
             _Source(process, process.output, _relay_output),
@@ -145,6 +150,7 @@ class Supervisor:
             self._selector.unregister(source.readable)
         del self._processes[process.number]
         self.measured.pop(process.number, None)
+        self.lines.pop(process.number).hang_up()
         process.close()
 
     def _sources(self, process: WorkerProcess) -> list[_Source]:
@@ -203,7 +209,7 @@ def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions,
         workers_display_for(logs, meter, clock) as display,
         Supervisor(supervision, {job.number: job for job in jobs}) as supervisor,
         on_stacks_request(supervisor.ask_for_stacks),
-        shown(WatchedWorkers(supervisor, watch.ready_lag), watch),
+        shown(WatchedWorkers(supervisor, watch.ready_lag), lambda: Together(supervisor.lines.copy), watch),
     ):
         supervisor.run(stop, lambda: display.update(supervision, supervisor.pids()))
     meter.update(supervision.summary().records)

@@ -145,15 +145,21 @@ class Reporter:
         )
 
 
-def run_job(job: Job, channel: Channel, leash: Leash) -> None:
-    """Run until the supervisor stops it. Raises the error with which the application fails."""
+def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) -> None:
+    """Run until the supervisor stops it; meanwhile answer questions about the stores. Raises the error with which the
+    application fails."""
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
 
     log_to_stderr(job.logs)
     application = load_application(job.application)
     streams = Streams(application, settings_of(application, job.settings, **job.flags), worker=job.number)
-    reporter = Reporter(channel, streams, until_caught_up=job.until_caught_up, measured=job.measured)
+    reporter = Reporter(channel, streams, until_caught_up=job.until_caught_up, measured=job.watched)
+    if job.watched:
+        from pystreams.serving.stores.lines import LineServer
+        from pystreams.serving.stores.local import LocalStores
+
+        LineServer(questions, LocalStores(streams))
     leash.begin(streams)
     try:
         streams.run(stop=leash.stop, on_progress=reporter)
@@ -176,7 +182,8 @@ def failure_of(error: StreamsError) -> Failure:
 
 
 def main() -> NoReturn:
-    """``python -m pystreams.cli.commands.workers.worker --application NAME --number N --channel DESCRIPTOR``.
+    """``python -m pystreams.cli.commands.workers.worker --application NAME --number N --channel DESCRIPTOR --questions
+    DESCRIPTOR``.
 
     The first two arguments only serve to recognize the process in ``ps``.
     """
@@ -184,19 +191,22 @@ def main() -> NoReturn:
     for name in ("application", "number"):
         parser.add_argument(f"--{name}")
     parser.add_argument("--channel", type=int, required=True)
-    descriptor = parser.parse_args().channel
-    os.set_inheritable(descriptor, False)
+    parser.add_argument("--questions", type=int, required=True)
+    arguments = parser.parse_args()
+    for descriptor in (arguments.channel, arguments.questions):
+        os.set_inheritable(descriptor, False)
     # Python buffers output to a pipe in blocks, and the last output of a killed process would be lost.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)
-    channel = Channel(socket.socket(fileno=descriptor))
+    channel = Channel(socket.socket(fileno=arguments.channel))
+    questions = socket.socket(fileno=arguments.questions)
     messages = channel.messages()
     job = next(messages, None)
     if not isinstance(job, Job):
         sys.exit(Exit.OK)
     try:
-        run_job(job, channel, Leash(messages))
+        run_job(job, channel, questions, Leash(messages))
     except StreamsError as error:
         channel.send(failure_of(error), timeout_s=None)
         sys.exit(exit_of(error))
