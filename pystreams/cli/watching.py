@@ -16,6 +16,7 @@ from pystreams.errors import ConfigError
 from pystreams.serving.address import Address
 from pystreams.serving.stores.asking import Answerer
 from pystreams.serving.systemd import SystemdNotifier
+from pystreams.serving.token import read_token
 from pystreams.serving.watched import Watched
 
 if TYPE_CHECKING:
@@ -83,7 +84,6 @@ def _served(
     if options.address is None:
         return nullcontext()
     try:
-        from pystreams.serving.access import read_token
         from pystreams.serving.server import HttpServer, Tls
     except ImportError as error:
         raise ConfigError(

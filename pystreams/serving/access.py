@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pystreams.errors import ConfigError
 from pystreams.serving.health_pages import PATHS
 from pystreams.serving.refusals import refusal
 
 _SCHEME: Final = "bearer"
-
-#: A shorter token could be guessed.
-_TOKEN_CHARACTERS_MIN: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +61,3 @@ class Gate:
             hint="send it as Authorization: Bearer TOKEN; pystreams get and scan take --token-file FILE",
             **{"WWW-Authenticate": "Bearer"},
         )
-
-
-def read_token(path: Path) -> str:
-    """The token in a file. Raises ``ConfigError``."""
-    try:
-        token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the token in {path} cannot be read", where=str(path), why=str(error)) from None
-    if len(token) < _TOKEN_CHARACTERS_MIN or not token.isascii() or not token.isprintable() or " " in token:
-        raise ConfigError(
-            f"{path} has no token that keeps others out",
-            where=str(path),
-            why=f"a token has {_TOKEN_CHARACTERS_MIN} characters or more: letters, digits and signs of ASCII",
-            hint=f"make one: openssl rand -hex 32 > {path}",
-        )
-    return token

@@ -24,6 +24,8 @@ COMMANDS = [
     ["doctor"],
     ["status"],
     ["lag"],
+    ["get"],
+    ["scan"],
     ["describe"],
     ["diff"],
     ["reset"],

@@ -1,0 +1,103 @@
+"""Asks a running application over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from pystreams.errors import ConfigError, StreamsError
+
+#: An answer comes within this time: longer than any query has.
+_TIMEOUT_S: Final = 30.0
+
+#: Codes of answers that are about what the user wrote.
+_MISTAKES: Final = frozenset({"bad-query", "unknown-store", "unauthorized", "closed"})
+
+
+class AnswerError(StreamsError):
+    """The application has no answer now, or cannot be reached."""
+
+
+class NothingThereError(StreamsError):
+    """The store has nothing under the key."""
+
+
+class _Refusal(msgspec.Struct):
+    """The JSON form of an answer that is an error."""
+
+    error: str
+    code: str = ""
+    why: str = ""
+    hint: str = ""
+
+
+class StoreClient:
+    """The stores of the application at ``url``, which is asked with a ``token`` if there is one."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        """Raises ``ConfigError`` for what is no URL of a server."""
+        # The port alone is that of this machine, as for ``run --http``.
+        text = f"127.0.0.1:{url}" if url.isdecimal() else url
+        self._url = (text if "://" in text else f"http://{text}").rstrip("/")
+        parts = urlsplit(self._url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"{url!r} is not the URL of an application", hint="write http://HOST:PORT")
+        self._headers = {"Accept": "application/json"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    def key(self, store: str, key: str, parameters: Mapping[str, str]) -> Any:
+        """The entry of a key, or a page of its windows, sessions or versions. Raises ``NothingThereError``."""
+        return self._get(f"/stores/{_segment(store)}/keys/{_segment(key)}", parameters)
+
+    def entries(self, store: str, parameters: Mapping[str, str], limit: int) -> Iterator[dict[str, Any]]:
+        """Entries in the order of their keys, ``limit`` at most, asked for page by page."""
+        cursor: str | None = ""
+        while cursor is not None and limit > 0:
+            asked = {**parameters, "limit": str(min(limit, 1_000)), **({"cursor": cursor} if cursor else {})}
+            page = self._get(f"/stores/{_segment(store)}/entries", asked)
+            yield from page["entries"]
+            limit -= len(page["entries"])
+            cursor = page["cursor"]
+
+    def _get(self, path: str, parameters: Mapping[str, str]) -> Any:
+        query = f"?{urlencode(parameters)}" if parameters else ""
+        request = urllib.request.Request(f"{self._url}{path}{query}", headers=self._headers)  # noqa: S310 - checked
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+                return msgspec.json.decode(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._error(error.code, error.read()) from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            why = error.reason if isinstance(error, urllib.error.URLError) else error
+            raise AnswerError(
+                f"no application answers at {self._url}",
+                why=os.strerror(why.errno) if isinstance(why, OSError) and why.errno else str(why),
+                hint="start it with pystreams run APPLICATION --http HOST:PORT, and give that address: --url HOST:PORT",
+            ) from None
+
+    def _error(self, status: int, content: bytes) -> StreamsError:
+        try:
+            refusal = msgspec.json.decode(content, type=_Refusal)
+        except msgspec.DecodeError:
+            return AnswerError(
+                f"{self._url} is not a pystreams application, or does not serve stores",
+                why=f"it answers with status {status}: {content[:100].decode(errors='replace')}",
+            )
+        if refusal.code == "absent":
+            return NothingThereError(refusal.error, why=refusal.why)
+        kind = ConfigError if refusal.code in _MISTAKES else AnswerError
+        return kind(refusal.error, where=self._url, why=refusal.why, hint=refusal.hint)
+
+
+def _segment(text: str) -> str:
+    """A name or key as one segment of a path."""
+    return quote(text, safe="")

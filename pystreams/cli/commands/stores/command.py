@@ -1,0 +1,162 @@
+"""``pystreams get`` and ``pystreams scan``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from pystreams.cli.options import ApplicationArgument
+from pystreams.cli.terminal.console import note, print_json, show_table
+from pystreams.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pystreams.cli.commands.stores.client import StoreClient
+
+StoreArgument: TypeAlias = Annotated[str, typer.Argument(metavar="STORE", help="The name of the store.")]
+
+UrlOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        envvar=["PYSTREAMS_URL", "PYSTREAMS_HTTP"],
+        help="Where the application is: http://HOST:PORT, HOST:PORT, or a port of this machine.",
+        show_default=False,
+    ),
+]
+
+TokenFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        envvar="PYSTREAMS_HTTP_TOKEN_FILE",
+        help="The token that the application asks for is in this file.",
+        show_default=False,
+    ),
+]
+
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print whole entries, as JSON.")]
+
+FromTimeOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--from-time",
+        metavar="TIME",
+        help="Only windows that start then or later, and sessions that end then or later: 2013-01-01, "
+        "2013-01-01T10:00:00Z or milliseconds.",
+        show_default=False,
+    ),
+]
+
+ToTimeOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--to-time",
+        metavar="TIME",
+        help="Only windows and sessions that start then or earlier.",
+        show_default=False,
+    ),
+]
+
+LIMIT = 100
+
+
+def get(
+    application: ApplicationArgument,
+    store: StoreArgument,
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="The key: text, a number, or JSON for keys with fields.")
+    ],
+    from_time: FromTimeOption = None,
+    to_time: ToTimeOption = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            help="Of a versioned store: the version that was valid then.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    url: UrlOption = None,
+    token_file: TokenFileOption = None,
+) -> None:
+    """Show what a running application has under a key.
+
+    It must run with --http. Exit code 1 says that there is nothing, or that
+    it cannot be read now.
+
+    [bold]pystreams get apps.wordcount word-counts be --url 127.0.0.1:8080[/]
+    """
+    client = _client(application, url, token_file)
+    given = {"from_time": from_time, "to_time": to_time, "as_of": as_of}
+    found = client.key(store, key, {name: text for name, text in given.items() if text is not None})
+    if as_json:
+        print_json(found)
+    elif "entries" in found:
+        _show(found["entries"])
+    else:
+        print(_text(found["value"]))
+
+
+def scan(
+    application: ApplicationArgument,
+    store: StoreArgument,
+    from_key: Annotated[
+        str | None, typer.Option("--from", metavar="KEY", help="The first key.", show_default=False)
+    ] = None,
+    to_key: Annotated[
+        str | None, typer.Option("--to", metavar="KEY", help="The last key.", show_default=False)
+    ] = None,
+    from_time: FromTimeOption = None,
+    to_time: ToTimeOption = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="So many entries at most.")] = LIMIT,
+    as_json: JsonOption = False,
+    url: UrlOption = None,
+    token_file: TokenFileOption = None,
+) -> None:
+    """Show the entries of a store of a running application, in the order of their keys' bytes.
+
+    It must run with --http. With --json each line is an entry.
+
+    [bold]pystreams scan apps.wordcount word-counts --from a --to c --url 127.0.0.1:8080[/]
+    """
+    client = _client(application, url, token_file)
+    given = {"from": from_key, "to": to_key, "from_time": from_time, "to_time": to_time}
+    parameters = {name: text for name, text in given.items() if text is not None}
+    # One more shows whether there are more.
+    found = list(client.entries(store, parameters, limit + 1))
+    if as_json:
+        for entry in found[:limit]:
+            print(json.dumps(entry, ensure_ascii=False))
+    else:
+        _show(found[:limit])
+    if len(found) > limit:
+        note(f"There are more than {limit:,} entries: --limit shows more of them.")
+
+
+def _client(application: str, url: str | None, token_file: Path | None) -> StoreClient:
+    from pystreams.cli.commands.stores.client import StoreClient
+    from pystreams.serving.token import read_token
+
+    if url is None:
+        raise ConfigError(
+            f"it is not known where {application} answers",
+            hint="give the address of pystreams run --http: --url HOST:PORT, or the variable PYSTREAMS_URL",
+        )
+    return StoreClient(url, None if token_file is None else read_token(token_file))
+
+
+def _show(entries: list[dict[str, Any]]) -> None:
+    """A column for each field."""
+    names = list(dict.fromkeys(name for entry in entries for name in entry))
+    show_table(names, [[_text(entry.get(name)) for name in names] for entry in entries])
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

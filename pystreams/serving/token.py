@@ -1,0 +1,27 @@
+"""The token with which stores are read, in a file: the application and those who ask have it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from pystreams.errors import ConfigError
+
+#: A shorter token could be guessed.
+_CHARACTERS_MIN: Final = 16
+
+
+def read_token(path: Path) -> str:
+    """The token in a file. Raises ``ConfigError``."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the token in {path} cannot be read", where=str(path), why=str(error)) from None
+    if len(token) < _CHARACTERS_MIN or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError(
+            f"{path} has no token that keeps others out",
+            where=str(path),
+            why=f"a token has {_CHARACTERS_MIN} characters or more: letters, digits and signs of ASCII",
+            hint=f"make one: openssl rand -hex 32 > {path}",
+        )
+    return token
