@@ -95,6 +95,44 @@ def test_workers_share_one_address_and_a_killed_one_shows(log, start):
     run.ends_with(0)
 
 
+COUNTING = """
+from pystreams import App
+
+app = App("counting", poll_ms=10)
+app.stream("in", key=str, value=int).group_by_key().count(name="counts")
+"""
+
+
+@pytest.mark.slow
+def test_one_address_answers_for_the_stores_of_all_workers(log, start, tmp_path):
+    (tmp_path / "copying.py").write_text(COUNTING, encoding="utf-8")
+    keys = [str(n) for n in range(20)]
+    for number, key in enumerate(keys):
+        log.write("in", [(key, 1, number)], partition=number % 4)
+    run = start("--workers", "2", "--http", "127.0.0.1:0")
+    eventually(lambda: get(run.address, "/ready").status == 200)
+    eventually(lambda: get(run.address, "/stores/counts").json["here"] == [0, 1, 2, 3])
+    eventually(lambda: len(get(run.address, "/stores/counts/entries").json.get("entries", ())) == 20)
+    for _ in range(2):  # the second time it is known who has a key
+        for number, key in enumerate(keys):
+            assert get(run.address, f"/stores/counts/keys/{key}").json == {
+                "key": key,
+                "value": 1,
+                "timestamp": number,
+            }
+    page = get(run.address, "/stores/counts/entries?limit=7").json
+    rest = get(run.address, f"/stores/counts/entries?cursor={page['cursor']}").json
+    assert [entry["key"] for entry in page["entries"] + rest["entries"]] == sorted(keys)
+    assert get(run.address, "/stores/counts/keys/nobody").json["code"] == "absent"
+    assert get(run.address, "/stores/count").json["hint"] == "did you mean counts?"
+    os.kill(run.all_there(2)[1], signal.SIGKILL)
+    seen = [get(run.address, "/stores/counts/keys/0") for _ in range(20)]
+    assert {page.status for page in seen} <= {200, 503}
+    eventually(lambda: all(get(run.address, f"/stores/counts/keys/{key}").status == 200 for key in keys))
+    run.send(signal.SIGTERM)
+    run.ends_with(0)
+
+
 @pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=["alone", "workers"])
 def test_an_address_that_is_taken_ends_the_run_before_it_begins(log, start, workers):
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -1,0 +1,81 @@
+"""``pystreams get`` and ``pystreams scan`` show what a running application has in its stores."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from tests.live.support import caught_up
+from tests.serving.queries_kit import asked
+
+pytestmark = pytest.mark.live
+
+
+def counted(app):
+    app.stream("in", key=str, value=int).group_by_key().count(name="counts")
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory):
+    with asked(tmp_path_factory.mktemp("counts"), counted) as application:
+        application.log.write("in", [(f"k{n}", n, n) for n in range(5)])
+        caught_up(application.streams)
+        yield application
+
+
+@pytest.fixture
+def url(counts) -> str:
+    return f"http://{counts.server.address}"
+
+
+def test_get_shows_the_value_of_a_key(pystreams, url):
+    shown = pystreams("get", "apps.counts", "counts", "k1", "--url", url)
+    assert (shown.code, shown.out) == (0, "1\n")
+    shown = pystreams("get", "apps.counts", "counts", "k1", "--json", "--url", url)
+    assert json.loads(shown.out) == {"key": "k1", "value": 1, "timestamp": 1}
+
+
+def test_get_says_that_there_is_nothing_with_its_exit_code(pystreams, url):
+    shown = pystreams("get", "apps.counts", "counts", "nobody", "--url", url)
+    assert (shown.code, shown.out) == (1, "")
+    assert "store counts has nothing under the key 'nobody'" in shown.err
+
+
+def test_an_unknown_store_is_a_mistake_with_a_suggestion(pystreams, url):
+    for command in (("get", "apps.counts", "count", "k1"), ("scan", "apps.counts", "count")):
+        shown = pystreams(*command, "--url", url)
+        assert shown.code == 2
+        assert "did you mean counts?" in shown.err
+
+
+def test_scan_shows_entries_in_the_order_of_their_keys(pystreams, url):
+    shown = pystreams("scan", "apps.counts", "counts", "--url", url)
+    assert shown.lines == [f"k{n}\t1\t{n}" for n in range(5)]
+    shown = pystreams("scan", "apps.counts", "counts", "--from", "k1", "--to", "k3", "--json", "--url", url)
+    assert [json.loads(line)["key"] for line in shown.lines] == ["k1", "k2", "k3"]
+
+
+def test_scan_says_if_there_are_more(pystreams, url):
+    shown = pystreams("scan", "apps.counts", "counts", "--limit", "2", "--url", url)
+    assert shown.lines == ["k0\t1\t0", "k1\t1\t1"]
+    assert "There are more than 2 entries" in shown.err
+    assert (
+        "There are more" not in pystreams("scan", "apps.counts", "counts", "--limit", "5", "--url", url).err
+    )
+
+
+def test_where_nothing_answers_the_advice_is_how_to_start_it(pystreams):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    shown = pystreams("get", "apps.counts", "counts", "k1", "--url", str(port))
+    assert shown.code == 1
+    assert f"no application answers at http://127.0.0.1:{port}" in shown.err
+    assert "--http HOST:PORT" in shown.err
+
+
+def test_an_address_that_is_none_is_refused(pystreams):
+    shown = pystreams("get", "apps.counts", "counts", "k1", "--url", "ftp://shop")
+    assert shown.code == 2
+    assert "is not the URL of an application" in shown.err
