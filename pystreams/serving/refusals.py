@@ -40,7 +40,7 @@ def refusal(status: int, code: str, error: str, *, why: str = "", hint: str = ""
 def query_refused(_request: Request, error: Exception) -> Response:
     """The answer to a query without a result."""
     assert isinstance(error, QueryError)
-    headers = {"Retry-After": _RETRY_AFTER_S} if error.status == 503 else {}
+    headers = {**error.headers, **({"Retry-After": _RETRY_AFTER_S} if error.status == 503 else {})}
     why = "; ".join(filter(None, (error.why, error.where)))
     return refusal(error.status, error.code, error.what, why=why, hint=error.hint, **headers)
 

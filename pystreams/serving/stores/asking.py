@@ -85,6 +85,27 @@ class Together:
         return part
 
 
+class Instance:
+    """Implements ``Answerer`` for one instance among several: ``own`` are its own stores, and ``ask_peer`` asks the one
+    at a URL. Nobody but the one who was asked first asks others."""
+
+    def __init__(self, own: Answerer, ask_peer: Callable[[str, Question], Awaitable[Part]]) -> None:
+        self._own = own
+        self._ask_peer = ask_peer
+
+    async def stores(self) -> list[StoreInfo]:
+        return await self._own.stores()
+
+    async def ask(self, question: Question) -> Part:
+        part = await self._own.ask(question)
+        missing = part.missing()
+        if question.alone or not missing or (question.key is not None and part.entries):
+            return part
+        urls = {part.endpoints[partition] for partition in missing if partition in part.endpoints}
+        parts = await _gather(self._ask_peer(url, question) for url in sorted(urls))
+        return merged(question, [part, *parts])
+
+
 async def _gather(asked: Iterable[Awaitable[T]]) -> list[T]:
     """The answers of those who answer. Raises ``UnreachableError`` if nobody can for such a reason, and any other error
     of one of them."""

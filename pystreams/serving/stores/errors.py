@@ -13,7 +13,8 @@ Each has the status with which HTTP answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from pystreams.errors import StreamsError
@@ -25,6 +26,8 @@ class QueryError(StreamsError):
 
     status: ClassVar[int]
     code: ClassVar[str]
+    #: Further headers of the answer.
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class BadQueryError(QueryError):

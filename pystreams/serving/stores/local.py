@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from anyio import CapacityLimiter, to_thread
 
 from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.errors import StateError
-from pystreams.runtime.queries.global_queries import GlobalLocalStore
+from pystreams.ids import TopicPartition
+from pystreams.runtime.queries.answers import Answer, Answers
+from pystreams.runtime.queries.position import Position
 from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.runtime.streams import Streams
-from pystreams.serving.stores.errors import UnreachableError, unknown_store
+from pystreams.serving.stores.errors import BadQueryError, UnreachableError, unknown_store
 from pystreams.serving.stores.json_forms import JsonForm, name_of
 from pystreams.serving.stores.parts import Part, StoreInfo, merged
-from pystreams.serving.stores.questions import Question
+from pystreams.serving.stores.questions import Offsets, Question
 from pystreams.serving.stores.reading import KINDS, Page, Reading, read_page, reading_of
 from pystreams.state.spec import StoreSpec
 
-#: A page is read in this time: meanwhile the thread that has the task processes no records.
+#: A page is read in this time: meanwhile the thread that has the task may be held up.
 READ_MS: Final = 500
+
+#: A query waits for so long for busy threads, or until a demanded position is reached.
+WAIT_MS: Final = 9_000.0
 
 #: So many queries at once wait for stream threads; more wait for their turn.
 _THREADS_MAX: Final = 64
 
 
+class _Prepared(NamedTuple):
+    """A question to an opened store. ``waits_for_nobody``: the answer takes microseconds."""
+
+    reading: Reading
+    store: LocalStore
+    waits_for_nobody: bool
+
+
 class LocalStores:
-    """Implements ``Answerer`` for one client. Its stream threads read, between two rounds of their work."""
+    """Implements ``Answerer`` for one client. Its stream threads read the latest state, between two rounds of their work;
+    the caller reads the last commit."""
 
     def __init__(self, streams: Streams, clock: Clock | None = None) -> None:
         self._streams = streams
@@ -46,50 +60,77 @@ class LocalStores:
         return sorted((info for info in infos if info.kind in KINDS), key=lambda info: info.name)
 
     async def ask(self, question: Question) -> Part:
+        prepared = self._prepared(question)
+        if prepared.waits_for_nobody:
+            # A change of threads would take longer than the read.
+            return self._answer(prepared)
         # A query that nobody waits for any more does not end the wait for the stream thread.
-        return await to_thread.run_sync(self.answer, question, abandon_on_cancel=True, limiter=self._limiter)
+        return await to_thread.run_sync(self._answer, prepared, abandon_on_cancel=True, limiter=self._limiter)
 
-    def answer(self, question: Question) -> Part:
-        """The part of the answer that is here. Raises ``QueryError``."""
+    def _prepared(self, question: Question) -> _Prepared:
         spec = self._spec(question.store)
         reading = reading_of(question, spec.kind, *self._forms_of(spec))
+        places = [
+            (topic, number, offset)
+            for topic, offsets in question.position.items()
+            for number, offset in offsets.items()
+        ]
+        at_least = Position({TopicPartition(topic, number): offset for topic, number, offset in places})
         try:
-            return self._read(self._streams.store(spec.name), reading)
+            store = self._streams.store(
+                spec.name,
+                freshness=question.freshness,
+                standbys=question.standbys,
+                at_least=at_least,
+                timeout=WAIT_MS,
+            )
         except StateError as error:
-            raise UnreachableError(error.what, where=error.where, why=error.why, hint=error.hint) from error
+            raise _unreachable(error) from error
+        if store._placing is not None:
+            try:
+                store._placing.require_inputs(at_least)
+            except StateError as error:
+                raise BadQueryError(error.what, where=error.where, why=error.why, hint=error.hint) from error
+        inline = question.freshness == "committed" and reading.single and spec.persistent and not at_least
+        return _Prepared(reading, store, inline)
+
+    def _answer(self, prepared: _Prepared) -> Part:
+        try:
+            return self._read(prepared.store, prepared.reading)
+        except StateError as error:
+            raise _unreachable(error) from error
 
     def _read(self, store: LocalStore, reading: Reading) -> Part:
+        question = reading.question
         deadline = Deadline(self._clock, READ_MS)
 
         def read(opened: object) -> Page:
             return read_page(opened, reading, deadline)
 
-        if isinstance(store, GlobalLocalStore):
+        placing = store._placing
+        if placing is None:
             (page,) = store.query(read)
             return Part(page.entries, page.more, single=reading.single)
-        placing = store._placing
-        assert placing is not None
         if not placing.partitions:
             raise UnreachableError(
-                f"store {reading.question.store} cannot be read yet",
+                f"store {question.store} cannot be read yet",
                 why="the application starts",
                 hint="ask again in a moment",
             )
-        answers = store._ask(read)
-        found = answers.found
-        others = set(range(placing.partitions)).difference(found.here)
-        key = None
-        if reading.question.key is not None and placing.partitioner is not None:
-            key = placing.partition_of(reading.key, placing.partitioner)
-        if reading.question.key is not None and key is None:
-            key = next((partition for partition, page in answers.results.items() if page.entries), None)
-        parts = [
-            Part(page.entries, page.more, [partition], placing.partitions, key)
-            for partition, page in answers.results.items()
-        ]
-        elsewhere = {one: found.describe([one]).removeprefix(f"partition {one} ") for one in others}
-        empty = Part(partitions=placing.partitions, partition=key, elsewhere=elsewhere, single=reading.single)
-        return merged(reading.question, [*parts, empty])
+        key = None if question.key is None else placing.likely_partition(reading.key)
+        answers = store._answers(read, None if key is None else [key])
+        if key is not None and question.freshness == "committed" and not _has_entries(answers):
+            # A partitioner that does not fit must not hide a key that is here.
+            answers = store._answers(read)
+        if question.key is not None:
+            with_entries = [
+                partition for partition, one in answers.by_partition.items() if one.result.entries
+            ]
+            key = with_entries[0] if with_entries else key
+        others = set(range(placing.partitions)).difference(answers.by_partition)
+        places = {one: answers.found.describe([one]).removeprefix(f"partition {one} ") for one in others}
+        empty = Part(partitions=placing.partitions, partition=key, elsewhere=places, single=reading.single)
+        return merged(question, [*map(_part, answers.by_partition.values()), empty])
 
     def _spec(self, name: str) -> StoreSpec:
         built = self._streams._built
@@ -129,3 +170,21 @@ class LocalStores:
             len(partitions),
             sorted(here),
         )
+
+
+def _part(answer: Answer[Page]) -> Part:
+    assert answer.partition is not None, "each partition answers for itself"
+    position: Offsets = {}
+    for place, offset in answer.position.items():
+        position.setdefault(place.topic, {})[place.partition] = offset
+    lag = None if not answer.standby else -1 if answer.lag is None else answer.lag
+    page = answer.result
+    return Part(page.entries, page.more, [answer.partition], position=position, lag=lag)
+
+
+def _has_entries(answers: Answers[Page]) -> bool:
+    return any(one.result.entries for one in answers.by_partition.values())
+
+
+def _unreachable(error: StateError) -> UnreachableError:
+    return UnreachableError(error.what, where=error.where, why=error.why, hint=error.hint)

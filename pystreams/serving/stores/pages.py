@@ -23,9 +23,10 @@ from starlette.routing import Route
 from pystreams.serving.refusals import FRESH
 from pystreams.serving.stores.arrow import ARROW, arrow_stream
 from pystreams.serving.stores.asking import Answerer
-from pystreams.serving.stores.errors import TooSlowError, unknown_store
-from pystreams.serving.stores.parts import settled
-from pystreams.serving.stores.questions import cursor_of, question_of
+from pystreams.serving.stores.errors import AbsentError, TooSlowError, unknown_store
+from pystreams.serving.stores.parts import Part, settled
+from pystreams.serving.stores.peers import PART, PART_HEADER, encode_part
+from pystreams.serving.stores.questions import Question, cursor_of, question_of
 
 T = TypeVar("T")
 
@@ -33,11 +34,6 @@ _JSON: Final = "application/json"
 
 #: A query ends after so long, whoever is still at work for it.
 QUERY_S: Final = 10.0
-
-#: A page may be asked for with this header by another process of the application, which asks all that it needs itself.
-PART_HEADER: Final = "Pystreams-Part"
-
-PART: Final = "application/vnd.pystreams.part"
 
 PATHS: Final = ("/stores",)
 
@@ -81,16 +77,33 @@ async def _answer(answerer: Answerer, request: Request, key: str | None) -> Resp
     question = question_of(request.path_params["store"], key, request.query_params.multi_items())
     part = await _in_time(answerer.ask(msgspec.structs.replace(question, alone=alone)))
     if alone:
-        return Response(msgspec.msgpack.encode(part), headers=FRESH, media_type=PART)
-    part = settled(question, part)
+        return Response(encode_part(part), headers=FRESH, media_type=PART)
+    age = _age(question, part)
+    try:
+        part = settled(question, part)
+    except AbsentError as absent:
+        absent.headers = age
+        raise
+    headers = {**FRESH, **age}
     if part.single:
-        return Response(bytes(part.entries[0].shown), headers=FRESH, media_type=_JSON)
+        return Response(bytes(part.entries[0].shown), headers=headers, media_type=_JSON)
     cursor = cursor_of(part.entries[-1].place) if part.more else None
     if ARROW in request.headers.get("accept", ""):
         table = await run_in_threadpool(arrow_stream, [entry.shown for entry in part.entries])
-        headers = {**FRESH, **({"Pystreams-Cursor": cursor} if cursor else {})}
+        headers |= {"Pystreams-Cursor": cursor} if cursor else {}
         return Response(table, headers=headers, media_type=ARROW)
-    return _json(_Entries([entry.shown for entry in part.entries], cursor))
+    content = msgspec.json.encode(_Entries([entry.shown for entry in part.entries], cursor))
+    return Response(content, headers=headers, media_type=_JSON)
+
+
+def _age(question: Question, part: Part) -> dict[str, str]:
+    """The headers that say how old an answer is: the input that it includes, and how far behind a standby was."""
+    headers: dict[str, str] = {"Pystreams-Freshness": question.freshness}
+    if part.position:
+        headers["Pystreams-Position"] = msgspec.json.encode(part.position).decode()
+    if part.lag is not None:
+        headers["Pystreams-Standby-Lag"] = "unknown" if part.lag < 0 else str(part.lag)
+    return headers
 
 
 async def _in_time(answer: Awaitable[T]) -> T:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pystreams.serving.stores.errors import AbsentError, TooSlowError, UnreachableError
-from pystreams.serving.stores.questions import Place, Question
+from pystreams.serving.stores.questions import Offsets, Place, Question
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -21,7 +21,10 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """``entries`` are in order; ``more`` follow if it is true. ``read`` are the partitions that were read, of
     ``partitions`` in all (0: every process has all of the store). ``partition`` is that of the key, None if
     nobody knows it. ``elsewhere`` says for other partitions where they are, as text, and ``endpoints`` where to ask for
-    them, as far as it is known. ``single``: there is one entry at most, whatever the page."""
+    them, as far as it is known. ``single``: there is one entry at most, whatever the page.
+
+    ``position`` is the input that the partitions which were read include. ``lag`` is None if the tasks themselves have
+    answered; where a standby has, the number of changelog records that it lacks (-1: it does not know)."""
 
     entries: list[Entry] = []
     more: bool = False
@@ -31,6 +34,8 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     elsewhere: dict[int, str] = {}
     endpoints: dict[int, str] = {}
     single: bool = False
+    position: Offsets = {}
+    lag: int | None = None
 
     def missing(self) -> set[int]:
         """The partitions that the answer still needs."""
@@ -71,6 +76,8 @@ def merged(question: Question, parts: Sequence[Part]) -> Part:
         _without(read, [part.elsewhere for part in parts]),
         _without(read, [part.endpoints for part in parts]),
         any(part.single for part in parts),
+        _joined_positions([part.position for part in parts]),
+        _greatest([part.lag for part in parts if part.lag is not None]),
     )
 
 
@@ -113,3 +120,16 @@ def settled(question: Question, part: Part) -> Part:
 
 def _without(read: set[int], maps: Sequence[Mapping[int, str]]) -> dict[int, str]:
     return {one: text for found in maps for one, text in found.items() if one not in read}
+
+
+def _joined_positions(positions: Sequence[Offsets]) -> Offsets:
+    found: Offsets = {}
+    for position in positions:
+        for topic, offsets in position.items():
+            found.setdefault(topic, {}).update(offsets)
+    return found
+
+
+def _greatest(lags: Sequence[int]) -> int | None:
+    """The greatest lag; that of which nothing is known counts as greater."""
+    return -1 if -1 in lags else max(lags, default=None)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
 from pystreams.errors import ConfigError
 from pystreams.nearest import not_among
+from pystreams.runtime.queries.answers import Freshness
 from pystreams.serving.stores.errors import BadQueryError
 from pystreams.stream_time import TIME_MAX
 from pystreams.times import read_time
@@ -21,8 +22,16 @@ LIMIT_DEFAULT: Final = 100
 LIMIT_MAX: Final = 10_000
 
 #: The parameters of a query for one key, and of one for a range of keys.
-KEY_PARAMETERS: Final = ("from_time", "to_time", "as_of", "limit", "cursor")
-RANGE_PARAMETERS: Final = ("from", "to", "from_time", "to_time", "limit", "cursor")
+_DEMANDS: Final = ("freshness", "standbys", "position")
+KEY_PARAMETERS: Final = ("from_time", "to_time", "as_of", "limit", "cursor", *_DEMANDS)
+RANGE_PARAMETERS: Final = ("from", "to", "from_time", "to_time", "limit", "cursor", *_DEMANDS)
+
+#: An offset for each partition of some topics, as ``{"topic": {"0": 5}}`` in JSON.
+Offsets: TypeAlias = dict[str, dict[int, int]]
+
+
+_Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=TIME_MAX)]
+_decode_position = msgspec.json.Decoder(dict[str, dict[_Whole, _Whole]]).decode
 
 
 class Place(msgspec.Struct, frozen=True, order=True, array_like=True):
@@ -36,7 +45,8 @@ class Place(msgspec.Struct, frozen=True, order=True, array_like=True):
 
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     """``key`` is the text of a key, or None for a range of keys from ``key_from`` to ``key_to``, both included; None is
-    an open end. Times are ms since 1970, both included. ``after`` is the last entry of the page before. ``alone``: no
+    an open end. Times are ms since 1970, both included. ``after`` is the last entry of the page before. ``freshness``,
+    ``standbys`` and ``position`` are as for ``Streams.store``, which calls the last one ``at_least``. ``alone``: no
     other instance of the application is to be asked, because another one asks."""
 
     store: str
@@ -48,6 +58,9 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     as_of: int | None = None
     limit: int = LIMIT_DEFAULT
     after: Place | None = None
+    freshness: Freshness = "latest"
+    standbys: bool = False
+    position: Offsets = {}
     alone: bool = False
 
 
@@ -73,7 +86,31 @@ def question_of(store: str, key: str | None, parameters: Iterable[tuple[str, str
         as_of=_time(given, "as_of"),
         limit=_limit(given.get("limit")),
         after=place_of(given["cursor"]) if "cursor" in given else None,
+        freshness=_freshness(given),
+        standbys=_standbys(given),
+        position=_position(given.get("position")),
     )
+
+
+def parameters_of(question: Question) -> dict[str, str]:
+    """The parameters from which ``question_of`` makes this question."""
+    texts = {
+        "from": question.key_from,
+        "to": question.key_to,
+        "from_time": _text(question.time_from),
+        "to_time": _text(question.time_to),
+        "as_of": _text(question.as_of),
+        "limit": str(question.limit),
+        "cursor": None if question.after is None else cursor_of(question.after),
+        "freshness": question.freshness,
+        "standbys": "true" if question.standbys else None,
+        "position": msgspec.json.encode(question.position).decode() if question.position else None,
+    }
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
 
 
 def cursor_of(place: Place) -> str:
@@ -89,6 +126,42 @@ def place_of(cursor: str) -> Place:
     except (ValueError, binascii.Error, msgspec.MsgspecError, RecursionError):
         raise BadQueryError(
             "the cursor is not one of a page", hint="give the cursor of the page before as it is"
+        ) from None
+
+
+def _freshness(given: Mapping[str, str]) -> Freshness:
+    match given.get("freshness", "committed" if _standbys(given) else "latest"):
+        case "latest":
+            if _standbys(given):
+                raise BadQueryError(
+                    "standbys cannot be asked for the latest state",
+                    why="they follow what the task has written to its changelogs",
+                    hint="leave freshness out, or ask with freshness=committed",
+                )
+            return "latest"
+        case "committed":
+            return "committed"
+        case other:
+            raise BadQueryError(
+                f"freshness={other[:80]!r} is not a freshness of answers", hint="write latest or committed"
+            )
+
+
+def _standbys(given: Mapping[str, str]) -> bool:
+    text = given.get("standbys", "false")
+    if text not in ("true", "false"):
+        raise BadQueryError(f"standbys={text[:80]!r} is neither true nor false")
+    return text == "true"
+
+
+def _position(text: str | None) -> Offsets:
+    if text is None:
+        return {}
+    try:
+        return _decode_position(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise BadQueryError(
+            "the position is not one", why=str(error), hint='write {"TOPIC": {"PARTITION": OFFSET}} as JSON'
         ) from None
 
 
