@@ -33,7 +33,8 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = None
-        if scope["type"] == "http" and scope["path"] not in PATHS:
+        # Where the application is mounted, its own paths follow that of the mount.
+        if scope["type"] == "http" and scope["path"].removeprefix(scope.get("root_path", "")) not in PATHS:
             refused = self._refusal(Headers(scope=scope).get("authorization", ""))
         await (refused or self._app)(scope, receive, send)
 

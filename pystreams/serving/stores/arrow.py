@@ -13,8 +13,8 @@ from pystreams.serving.stores.errors import NotAcceptableError
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
-def arrow_stream(entries: Sequence[msgspec.Raw]) -> bytes:
-    """A table with a row for each entry, and the fields of its JSON as columns. Raises ``NotAcceptableError`` without
+def arrow_stream(entries: Sequence[bytes]) -> bytes:
+    """A table with a row for each entry (a JSON object), and its fields as columns. Raises ``NotAcceptableError`` without
     pyarrow, and for values that do not fit into columns."""
     try:
         import pyarrow as pa
@@ -22,7 +22,7 @@ def arrow_stream(entries: Sequence[msgspec.Raw]) -> bytes:
         raise NotAcceptableError(
             "this server has no Arrow", why="pyarrow is not installed", hint=install_command("pandas")
         ) from None
-    rows = [msgspec.json.decode(bytes(entry)) for entry in entries]
+    rows = [msgspec.json.decode(entry) for entry in entries]
     try:
         table = pa.Table.from_pylist(rows)
     except (pa.ArrowException, OverflowError) as error:

@@ -40,8 +40,8 @@ class _Prepared(NamedTuple):
 
 
 class LocalStores:
-    """Implements ``Answerer`` for one client. Its stream threads read the latest state, between two rounds of their work;
-    the caller reads the last commit."""
+    """Implements ``Answerer`` for one client. Its stream threads read the latest state, between two rounds of their
+    work; the caller reads the last commit."""
 
     def __init__(self, streams: Streams, clock: Clock | None = None) -> None:
         self._streams = streams

@@ -86,13 +86,13 @@ async def _answer(answerer: Answerer, request: Request, key: str | None) -> Resp
         raise
     headers = {**FRESH, **age}
     if part.single:
-        return Response(bytes(part.entries[0].shown), headers=headers, media_type=_JSON)
+        return Response(part.entries[0].shown, headers=headers, media_type=_JSON)
     cursor = cursor_of(part.entries[-1].place) if part.more else None
     if ARROW in request.headers.get("accept", ""):
         table = await run_in_threadpool(arrow_stream, [entry.shown for entry in part.entries])
         headers |= {"Pystreams-Cursor": cursor} if cursor else {}
         return Response(table, headers=headers, media_type=ARROW)
-    content = msgspec.json.encode(_Entries([entry.shown for entry in part.entries], cursor))
+    content = msgspec.json.encode(_Entries([msgspec.Raw(entry.shown) for entry in part.entries], cursor))
     return Response(content, headers=headers, media_type=_JSON)
 
 

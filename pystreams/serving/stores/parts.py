@@ -14,7 +14,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """An entry of a store: its place, and the JSON object that clients get."""
 
     place: Place
-    shown: msgspec.Raw
+    shown: bytes
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -63,6 +63,12 @@ class Peers:
         # It belongs to the event loop, which does not run yet while this object is made.
         return CapacityLimiter(_REQUESTS_MAX)
 
+    def close(self) -> None:
+        """End the connections, when nobody asks any more."""
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
+
     async def ask(self, url: str, question: Question) -> Part:
         """The part of the answer that the instance at ``url`` has. Raises ``QueryError``, and ``OSError`` if it cannot
         be reached."""

@@ -204,7 +204,7 @@ def _page(found: Iterator[_Found], reading: Reading) -> Page:
             if len(entries) == reading.question.limit or size > PAGE_BYTES_MAX:
                 return Page(entries, more=True)
             entries.append(_shown(entry, reading))
-            size += len(bytes(entries[-1].shown))
+            size += len(entries[-1].shown)
     except TooSlowError:
         if not entries:
             raise
@@ -241,4 +241,4 @@ def _shown(found: _Found, reading: Reading) -> Entry:
         fields["value"] = [reading.values.show(element) for element in value]
     else:
         fields["value"] = reading.values.show(value)
-    return Entry(found.place, msgspec.Raw(msgspec.json.encode(fields)))
+    return Entry(found.place, msgspec.json.encode(fields))

@@ -1,0 +1,25 @@
+"""The pages of an application for a web server of the user's own."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp
+
+from pystreams.runtime.streams import Streams
+from pystreams.serving.access import Access
+from pystreams.serving.pages import pages
+from pystreams.serving.stores.asking import Instance
+from pystreams.serving.stores.local import LocalStores
+from pystreams.serving.stores.peers import Peers
+from pystreams.serving.watched import WatchedClient
+
+
+def http_app(streams: Streams, *, token: str | None = None, lag_max: int | None = None) -> ASGIApp:
+    """An ASGI application with ``/stores``, ``/metrics``, ``/live`` and ``/ready`` of a client, to be mounted in one of
+    Starlette, FastAPI or any other framework for ASGI.
+
+    ``token``: stores are read with it (``Authorization: Bearer TOKEN``); None: who may read is up to the server around
+    it. ``lag_max``: how many records may wait while ``/ready`` says yes; None: any number. It may be made before the
+    client is started, and answers until the process ends.
+    """
+    answerer = Instance(LocalStores(streams), Peers(token).ask)
+    return pages(WatchedClient(streams, lag_max), answerer, ["*"], Access(token))

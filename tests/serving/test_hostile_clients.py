@@ -1,0 +1,205 @@
+"""Whatever clients send, and however slowly, gets no 500 and no endless answer, and costs no other client its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from contextlib import closing
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pystreams import SessionWindows, TimeWindows
+from pystreams.serving import connections as connections_module
+from pystreams.serving.connections import CONNECTIONS_HELD_MAX, HEAD_BYTES_MAX
+from pystreams.serving.stores.questions import KEY_PARAMETERS, RANGE_PARAMETERS
+from tests.live.support import caught_up, eventually
+from tests.serving.queries_kit import Asked, asked
+
+pytestmark = pytest.mark.live
+
+STORES = ["counts", "hourly", "visits"]
+
+#: Entries of a page are small here.
+ANSWER_BYTES_MAX = 1 << 20
+
+STATUSES = {200, 400, 404, 405, 406, 413, 503}
+
+
+def several(app):
+    numbers = app.stream("in", key=str, value=int).group_by_key()
+    numbers.count(name="counts")
+    numbers.windowed_by(TimeWindows.tumbling(10, grace=1_000_000)).count(name="hourly")
+    numbers.windowed_by(SessionWindows.of(10, grace=1_000_000)).count(name="visits")
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    with asked(tmp_path_factory.mktemp("hostile"), several) as application:
+        application.log.write("in", [(f"k{n}", n, n) for n in range(50)])
+        caught_up(application.streams)
+        yield application
+
+
+def connected(application: Asked, timeout_s: float = 60) -> socket.socket:
+    address = application.server.address
+    return socket.create_connection((address.host, address.port), timeout=timeout_s)
+
+
+def sent(application: Asked, data: bytes) -> bytes:
+    """All that the server answers to these bytes, until it ends the connection."""
+    with closing(connected(application)) as connection:
+        answer = b""
+        # The server may end the connection before it has read everything.
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            while piece := connection.recv(65_536):
+                answer += piece
+                assert len(answer) < ANSWER_BYTES_MAX
+        return answer
+
+
+def request(target: str, *headers: str, method: str = "GET") -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", "Host: localhost", "Connection: close", *headers, "", ""]
+    return "\r\n".join(lines).encode("latin-1", "replace")
+
+
+def check(answer: bytes) -> None:
+    """It is an answer of the server, in its JSON form where it is an error."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    status = int(head.split(b" ")[1])
+    assert status in STATUSES, answer[:500]
+    assert b"Traceback" not in answer
+    if status >= 400 and b"application/json" in head and body:
+        error = json.loads(body)
+        assert {"error", "code"} <= error.keys()
+        assert all(isinstance(text, str) and len(text) < 2_000 for text in error.values())
+
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
+SEGMENTS = st.one_of(
+    TEXT.map(lambda text: quote(text, safe="")),
+    st.sampled_from(["..", ".", "", "%2e%2e", "%00", "%ff", "keys"]),
+)
+VALUES = st.one_of(TEXT, st.integers().map(str), st.sampled_from(ODD_VALUES))
+
+
+@st.composite
+def targets(draw):
+    path = draw(
+        st.one_of(
+            st.lists(SEGMENTS, max_size=6).map("/".join),
+            st.tuples(st.sampled_from(STORES), SEGMENTS).map(
+                lambda parts: f"stores/{parts[0]}/keys/{parts[1]}"
+            ),
+            st.sampled_from(STORES).map(lambda store: f"stores/{store}/entries"),
+        )
+    )
+    names = st.one_of(st.sampled_from((*KEY_PARAMETERS, *RANGE_PARAMETERS)), TEXT)
+    pairs = draw(st.lists(st.tuples(names, VALUES), max_size=4))
+    query = "&".join(f"{quote(name)}={quote(value)}" for name, value in pairs)
+    return f"/{path}?{query}" if query else f"/{path}"
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    target=targets(),
+    accept=st.sampled_from(["*/*", "application/vnd.apache.arrow.stream", "text/html", "\xff"]),
+)
+def test_no_path_and_no_parameter_is_too_much_for_the_server(application, target, accept):
+    check(sent(application, request(target, f"Accept: {accept}")))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.binary(max_size=300))
+def test_bytes_that_are_no_request_end_the_connection(application, data):
+    answer = sent(application, data + b"\r\n\r\n")
+    assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4", b"HTTP/1.1 200"))
+
+
+@pytest.mark.parametrize(
+    "path", ["/../../etc/passwd", "/stores/../../etc/passwd", "/stores/%2e%2e%2fetc%2fpasswd", "//etc/passwd"]
+)
+def test_no_path_leads_out(application, path):
+    answer = sent(application, request(path))
+    assert answer.startswith(b"HTTP/1.1 404")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_the_server_is_only_read(application, method):
+    assert sent(application, request("/stores", method=method)).startswith(b"HTTP/1.1 405")
+
+
+def test_a_request_with_a_body_is_refused_before_it_is_read(application):
+    for body in ("Content-Length: 1000000000", "Transfer-Encoding: chunked"):
+        with closing(connected(application)) as connection:
+            connection.sendall(request("/stores", body).replace(b"Connection: close\r\n", b""))
+            answer = b""
+            # An endless body: the server reads none of it, and ends the connection.
+            with contextlib.suppress(ConnectionError):
+                for _ in range(10_000):
+                    connection.sendall(b"1000\r\n" + b"x" * 0x1000 + b"\r\n")
+                pytest.fail("an endless body was read")
+            with contextlib.suppress(ConnectionError):
+                answer = connection.recv(1_000)
+            assert not answer or answer.startswith(b"HTTP/1.1 413")
+    assert application.get("/live").status == 200
+
+
+def test_a_path_that_is_too_long_is_refused(application):
+    answer = sent(application, request("/stores/counts/keys/" + "a" * 2 * HEAD_BYTES_MAX))
+    assert not answer or answer.startswith(b"HTTP/1.1 400")
+
+
+def test_connections_that_do_nothing_do_not_keep_others_out(application, monkeypatch):
+    monkeypatch.setattr(connections_module, "CONNECTION_S", 2.0)
+    with contextlib.ExitStack() as stack:
+        for _ in range(1_000):
+            with contextlib.suppress(ConnectionError):
+                stack.enter_context(closing(connected(application)))
+        held = len(application.server._server.server_state.connections)
+        assert held <= CONNECTIONS_HELD_MAX
+        eventually(lambda: _answers(application))
+
+
+def _answers(application: Asked) -> bool:
+    try:
+        return application.get("/live").status == 200
+    except OSError:
+        return False
+
+
+def test_a_client_that_sends_slowly_is_left(application, monkeypatch):
+    monkeypatch.setattr(connections_module, "CONNECTION_S", 1.0)
+    with closing(connected(application)) as connection, contextlib.suppress(ConnectionError):
+        for byte in request("/stores", "X: " + "y" * 10_000):
+            connection.sendall(bytes([byte]))
+            connection.settimeout(0.01)
+            with contextlib.suppress(TimeoutError):
+                assert connection.recv(1) == b""
+                break
+            connection.settimeout(60)
+        else:
+            pytest.fail("a client that sends a byte at a time was waited for")
+
+
+def test_a_client_that_does_not_read_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(connections_module, "CONNECTION_S", 1.0)
+
+    def latest(app):
+        app.table("in", key=str, value=str, name="latest")
+
+    with asked(tmp_path, latest) as application:
+        application.log.write("in", [(f"k{n}", "x" * 10_000, n) for n in range(500)], value=str)
+        caught_up(application.streams)
+        with closing(connected(application)) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            connection.sendall(request("/stores/latest/entries?limit=500"))
+            connections = application.server._server.server_state.connections
+            eventually(lambda: connections)
+            eventually(lambda: not connections)
