@@ -85,6 +85,18 @@ SEGMENTS = st.one_of(
     TEXT.map(lambda text: quote(text, safe="")),
     st.sampled_from(["..", ".", "", "%2e%2e", "%00", "%ff", "keys"]),
 )
+ODD_VALUES = [
+    "true",
+    "latest",
+    "committed",
+    "k1",
+    "1970-01-01",
+    "9" * 400,
+    "-1",
+    "{}",
+    '{"in":{"0":1}}',
+    "[" * 3_000,
+]
 VALUES = st.one_of(TEXT, st.integers().map(str), st.sampled_from(ODD_VALUES))
 
 
