@@ -1,6 +1,8 @@
-"""What a running application shows to those that watch over it: metrics and health over HTTP, and its state to systemd.
+"""What a running application shows to others: metrics, health and stores over HTTP, and its state to systemd.
 
-Begin with ``server``, which listens on an ``address``; ``pages`` has what is at each path, ``prometheus`` the text of
-the metrics, and ``watched`` what all of it needs to know of the application. ``systemd`` sends notifications. Web
-libraries (the extra ``http``) are imported by this package alone, and ``server`` only where somebody asks for it.
+Begin with ``server``, which listens on an ``address`` and holds ``connections``; ``asgi`` is for web servers of users.
+``pages`` joins what is at each path: ``health_pages`` (``prometheus`` has the text of the metrics, ``watched`` what
+they need to know of the application) and the package ``stores``. ``access`` and ``token`` say who may read, ``bodies``
+and ``refusals`` what is refused and how. ``systemd`` sends notifications. Web libraries (the extra ``http``) are
+imported by this package alone, and ``server`` only where somebody asks for it.
 """
