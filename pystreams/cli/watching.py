@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from pystreams.clock import SystemClock
 from pystreams.distribution import install_command
 from pystreams.errors import ConfigError
 from pystreams.serving.address import Address
-from pystreams.serving.stores.asking import Answerer
+from pystreams.serving.stores.asking import Answerer, Instance
 from pystreams.serving.systemd import SystemdNotifier
 from pystreams.serving.token import read_token
 from pystreams.serving.watched import Watched
@@ -78,32 +78,35 @@ def shown(watched: Watched, answerer: Callable[[], Answerer], options: WatchOpti
         yield
 
 
-def _served(
-    watched: Watched, answerer: Callable[[], Answerer], options: WatchOptions
-) -> AbstractContextManager[object]:
+@contextmanager
+def _served(watched: Watched, answerer: Callable[[], Answerer], options: WatchOptions) -> Iterator[None]:
     if options.address is None:
-        return nullcontext()
+        yield
+        return
     try:
         from pystreams.serving.server import HttpServer, Tls
+        from pystreams.serving.stores.peers import Peers
     except ImportError as error:
         raise ConfigError(
             "--http needs packages that are not installed", why=str(error), hint=install_command("http")
         ) from None
     http = options.http
-    server = HttpServer(
-        options.address,
-        watched,
-        answerer(),
-        token=None if http.token_file is None else read_token(http.token_file),
-        open_to_all=http.open_to_all,
-        tls=None if http.certificate is None or http.key is None else Tls(http.certificate, http.key),
-    )
-    command_log.info(
-        "Metrics, health and stores are at %s: /metrics, /live, /ready, /stores%s.",
-        server.url,
-        _reach(server),
-    )
-    return server
+    token = None if http.token_file is None else read_token(http.token_file)
+    tls = None if http.certificate is None or http.key is None else Tls(http.certificate, http.key)
+    if tls is not None:
+        tls.check()
+    with closing(Peers(token, None if tls is None else tls.trusting())) as peers:
+        stores = Instance(answerer(), peers.ask)
+        server = HttpServer(
+            options.address, watched, stores, token=token, open_to_all=http.open_to_all, tls=tls
+        )
+        command_log.info(
+            "Metrics, health and stores are at %s: /metrics, /live, /ready, /stores%s.",
+            server.url,
+            _reach(server),
+        )
+        with server:
+            yield
 
 
 def _reach(server: HttpServer) -> str:

@@ -49,6 +49,12 @@ class Tls:
                 hint="give a certificate and its key as PEM files, the key without a password",
             ) from None
 
+    def trusting(self) -> ssl.SSLContext:
+        """Whom to trust as a client of the other instances, which may have the same certificate."""
+        context = ssl.create_default_context()
+        context.load_verify_locations(self.certificate)
+        return context
+
 
 class HttpServer:
     """Serves the pages of an application from ``with`` to its end."""

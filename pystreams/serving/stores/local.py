@@ -17,7 +17,7 @@ from pystreams.runtime.streams import Streams
 from pystreams.serving.stores.errors import BadQueryError, UnreachableError, unknown_store
 from pystreams.serving.stores.json_forms import JsonForm, name_of
 from pystreams.serving.stores.parts import Part, StoreInfo, merged
-from pystreams.serving.stores.questions import Offsets, Question
+from pystreams.serving.stores.questions import LIMIT_DEFAULT, Offsets, Question
 from pystreams.serving.stores.reading import KINDS, Page, Reading, read_page, reading_of
 from pystreams.state.spec import StoreSpec
 
@@ -91,7 +91,8 @@ class LocalStores:
                 store._placing.require_inputs(at_least)
             except StateError as error:
                 raise BadQueryError(error.what, where=error.where, why=error.why, hint=error.hint) from error
-        inline = question.freshness == "committed" and reading.single and spec.persistent and not at_least
+        is_short = question.key is not None and question.limit <= LIMIT_DEFAULT
+        inline = question.freshness == "committed" and is_short and spec.persistent and not at_least
         return _Prepared(reading, store, inline)
 
     def _answer(self, prepared: _Prepared) -> Part:
