@@ -70,18 +70,25 @@ class WatchOptions:
 
 
 @contextmanager
-def shown(watched: Watched, answerer: Callable[[], Answerer], options: WatchOptions) -> Iterator[None]:
+def shown(watched: Watched, answerer: Callable[[], Answerer], options: WatchOptions) -> Iterator[str | None]:
     """Shows an application inside, and its stores, of which ``answerer`` gives the reader if there is an HTTP server.
+    Gives the endpoint at which other instances can ask it for them, ``host:port``; None if they cannot.
+
     Raises ``ConfigError`` for an address that cannot be listened on, and without the extra ``http`` if there is an
     address."""
-    with _served(watched, answerer, options), SystemdNotifier(watched, os.environ, SystemClock()):
-        yield
+    with (
+        _served(watched, answerer, options) as endpoint,
+        SystemdNotifier(watched, os.environ, SystemClock()),
+    ):
+        yield endpoint
 
 
 @contextmanager
-def _served(watched: Watched, answerer: Callable[[], Answerer], options: WatchOptions) -> Iterator[None]:
+def _served(
+    watched: Watched, answerer: Callable[[], Answerer], options: WatchOptions
+) -> Iterator[str | None]:
     if options.address is None:
-        yield
+        yield None
         return
     try:
         from pystreams.serving.server import HttpServer, Tls
@@ -106,7 +113,7 @@ def _served(watched: Watched, answerer: Callable[[], Answerer], options: WatchOp
             _reach(server),
         )
         with server:
-            yield
+            yield server.endpoint
 
 
 def _reach(server: HttpServer) -> str:

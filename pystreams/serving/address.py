@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import socket
@@ -13,6 +14,9 @@ from pystreams.errors import ConfigError
 LOOPBACK: Final = "127.0.0.1"
 
 _PORT: Final = re.compile(r"\d{1,5}", re.ASCII)
+
+#: Addresses that stand for all of a machine.
+_ALL: Final = ("0.0.0.0", "::")  # noqa: S104 - it is compared, not listened on
 
 _HINT: Final = (
     "write HOST:PORT, for example 127.0.0.1:8080, or 0.0.0.0:8080 for all addresses of this machine"
@@ -55,6 +59,17 @@ class Address:
     def name(self) -> str:
         """The host as URLs have it."""
         return f"[{self.host}]" if ":" in self.host else self.host
+
+    def reached_by_others(self) -> str | None:
+        """``host:port`` for other processes. Of an address that stands for all of this machine it is the one that
+        the machine's name has; None if that is of this machine alone."""
+        if self.host not in _ALL:
+            return str(self)
+        try:
+            own = socket.gethostbyname(socket.gethostname())
+        except OSError:
+            return None
+        return None if ipaddress.ip_address(own).is_loopback else f"{own}:{self.port}"
 
     def __str__(self) -> str:
         return f"{self.name}:{self.port}"

@@ -83,6 +83,8 @@ class HttpServer:
         self.has_token = token is not None
         #: Whether it serves metrics and health alone.
         self.closed = not (self.is_loopback or token is not None or open_to_all)
+        #: Where other instances can ask for stores: ``host:port``; None: nowhere, as far as it is known.
+        self.endpoint = None if self.closed else self.address.reached_by_others()
         hosts = (*_OWN_NAMES, address.name) if self.is_loopback else ("*",)
         self._server = uvicorn.Server(
             uvicorn.Config(

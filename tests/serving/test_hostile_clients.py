@@ -56,7 +56,6 @@ def sent(application: Asked, data: bytes) -> bytes:
         # The server may end the connection before it has read everything.
         with contextlib.suppress(ConnectionError):
             connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
             while piece := connection.recv(65_536):
                 answer += piece
                 assert len(answer) < ANSWER_BYTES_MAX
@@ -130,7 +129,7 @@ def test_no_path_and_no_parameter_is_too_much_for_the_server(application, target
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.binary(max_size=300))
 def test_bytes_that_are_no_request_end_the_connection(application, data):
-    answer = sent(application, data + b"\r\n\r\n")
+    answer = sent(application, data + b"x\r\n\r\n")
     assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4", b"HTTP/1.1 200"))
 
 

@@ -26,7 +26,7 @@ class Share:
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
-        self.url_of_other = ""
+        self.other = ""
         self.refusing = False
         self.questions = []
 
@@ -44,15 +44,16 @@ class Share:
             Entry(Place(key.encode()), msgspec.json.encode({"key": key, "value": self.partition}))
             for key in wanted
         ]
-        other = 1 - self.partition
+        number = 1 - self.partition
         return Part(
             entries[: question.limit],
             len(entries) > question.limit,
             [self.partition],
             2,
             KEYS.index(question.key) % 2 if question.key in KEYS else None,
-            {other: "is assigned to another one"},
-            {other: self.url_of_other} if self.url_of_other else {},
+            {number: "is assigned to another one"},
+            {number: self.other} if self.other else {},
+            {},
             question.key is not None,
         )
 
@@ -68,7 +69,7 @@ class Two:
             server = HttpServer(Address("127.0.0.1", 0), Well(), Instance(share, peers.ask), token=token)
             self.servers.append(stack.enter_context(server))
         for share, other in zip(self.shares, reversed(self.servers), strict=True):
-            share.url_of_other = other.url
+            share.other = str(other.address)
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_what_is_asked_arrives_as_it_was_asked(stack):
 
 def test_an_instance_that_is_gone_makes_its_keys_unreachable_and_no_others(stack):
     two = Two(stack)
-    two.shares[0].url_of_other = "http://127.0.0.1:9"
+    two.shares[0].other = "127.0.0.1:9"
     assert get(two.servers[0].address, "/stores/counts/keys/k00").status == 200
     page = get(two.servers[0].address, "/stores/counts/keys/k01")
     assert (page.status, page.json["code"]) == (503, "unreachable")

@@ -223,9 +223,11 @@ def run(
         watched = WatchedClient(streams, watch.ready_lag)
         with (
             on_stacks_request(partial(log_stacks, streams)),
-            shown(watched, lambda: _stores(streams), watch),
+            shown(watched, lambda: _stores(streams), watch) as endpoint,
             profiled(streams, profile_options),
         ):
+            if endpoint is not None and streams.config.application_server is None:
+                streams.set_application_server(endpoint)
             run_streams(streams, until_caught_up=until_caught_up, logs=logs, stop=stop)
 
     if reload:

@@ -87,7 +87,7 @@ class Together:
 
 class Instance:
     """Implements ``Answerer`` for one instance among several: ``own`` are its own stores, and ``ask_peer`` asks the one
-    at a URL. Nobody but the one who was asked first asks others."""
+    at an endpoint. Nobody but the one who was asked first asks others."""
 
     def __init__(self, own: Answerer, ask_peer: Callable[[str, Question], Awaitable[Part]]) -> None:
         self._own = own
@@ -98,11 +98,24 @@ class Instance:
 
     async def ask(self, question: Question) -> Part:
         part = await self._own.ask(question)
-        missing = part.missing()
-        if question.alone or not missing or (question.key is not None and part.entries):
+        if question.alone:
             return part
-        urls = {part.endpoints[partition] for partition in missing if partition in part.endpoints}
-        parts = await _gather(self._ask_peer(url, question) for url in sorted(urls))
+        owners = {partition: [endpoint] for partition, endpoint in part.endpoints.items()}
+        found = await self._with_peers(question, part, owners)
+        return await self._with_peers(question, found, part.followers) if question.standbys else found
+
+    async def _with_peers(self, question: Question, part: Part, endpoints: Mapping[int, list[str]]) -> Part:
+        """The part, and what the peers have that the endpoints of its missing partitions name."""
+        missing = part.missing()
+        if not missing or (question.key is not None and part.entries):
+            return part
+        peers = sorted({endpoint for partition in missing for endpoint in endpoints.get(partition, ())})
+        try:
+            parts = await _gather(self._ask_peer(endpoint, question) for endpoint in peers)
+        except UnreachableError:
+            if question.standbys:
+                return part
+            raise
         return merged(question, [part, *parts])
 
 

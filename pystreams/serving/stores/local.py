@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Final, NamedTuple
 
+import msgspec
 from anyio import CapacityLimiter, to_thread
 
 from pystreams.clock import Clock, Deadline, SystemClock
@@ -131,6 +132,17 @@ class LocalStores:
         others = set(range(placing.partitions)).difference(answers.by_partition)
         places = {one: answers.found.describe([one]).removeprefix(f"partition {one} ") for one in others}
         empty = Part(partitions=placing.partitions, partition=key, elsewhere=places, single=reading.single)
+        if others:
+            hosts = {one: hosts for one, hosts in store.places.items() if one in others}
+            empty = msgspec.structs.replace(
+                empty,
+                endpoints={
+                    one: at.active.endpoint for one, at in hosts.items() if at.active and at.active.endpoint
+                },
+                followers={
+                    one: [host.endpoint for host in at.standbys if host.endpoint] for one, at in hosts.items()
+                },
+            )
         return merged(question, [*map(_part, answers.by_partition.values()), empty])
 
     def _spec(self, name: str) -> StoreSpec:

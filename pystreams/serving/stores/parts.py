@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from pystreams.serving.stores.errors import AbsentError, TooSlowError, UnreachableError
 from pystreams.serving.stores.questions import Offsets, Place, Question
+
+T = TypeVar("T")
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -18,10 +21,12 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``entries`` are in order; ``more`` follow if it is true. ``read`` are the partitions that were read, of
-    ``partitions`` in all (0: every process has all of the store). ``partition`` is that of the key, None if
-    nobody knows it. ``elsewhere`` says for other partitions where they are, as text, and ``endpoints`` where to ask for
-    them, as far as it is known. ``single``: there is one entry at most, whatever the page.
+    """``entries`` are in order; ``more`` follow if it is true. ``single``: there is one entry at most, whatever the page.
+
+    ``read`` are the partitions that were read, of ``partitions`` in all (0: every process has all of the store).
+    ``partition`` is that of the key, None if nobody knows it. ``elsewhere`` says for other partitions where they are, as
+    text, ``endpoints`` where to ask for them, as ``host:port``, and ``followers`` the same of their standbys, as
+    far as it is known.
 
     ``position`` is the input that the partitions which were read include. ``lag`` is None if the tasks themselves have
     answered; where a standby has, the number of changelog records that it lacks (-1: it does not know)."""
@@ -33,6 +38,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     partition: int | None = None
     elsewhere: dict[int, str] = {}
     endpoints: dict[int, str] = {}
+    followers: dict[int, list[str]] = {}
     single: bool = False
     position: Offsets = {}
     lag: int | None = None
@@ -75,6 +81,7 @@ def merged(question: Question, parts: Sequence[Part]) -> Part:
         next((part.partition for part in parts if part.partition is not None), None),
         _without(read, [part.elsewhere for part in parts]),
         _without(read, [part.endpoints for part in parts]),
+        _without(read, [part.followers for part in parts]),
         any(part.single for part in parts),
         _joined_positions([part.position for part in parts]),
         _greatest([part.lag for part in parts if part.lag is not None]),
@@ -118,8 +125,8 @@ def settled(question: Question, part: Part) -> Part:
     return part
 
 
-def _without(read: set[int], maps: Sequence[Mapping[int, str]]) -> dict[int, str]:
-    return {one: text for found in maps for one, text in found.items() if one not in read}
+def _without(read: set[int], maps: Sequence[Mapping[int, T]]) -> dict[int, T]:
+    return {one: known for found in maps for one, known in found.items() if one not in read}
 
 
 def _joined_positions(positions: Sequence[Offsets]) -> Offsets:

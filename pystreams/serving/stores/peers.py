@@ -11,12 +11,12 @@ import ssl
 from collections import defaultdict, deque
 from functools import cached_property
 from typing import Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
 
-from pystreams.serving.stores.errors import UnreachableError, query_error
+from pystreams.serving.stores.errors import QueryError, UnknownStoreError, UnreachableError, query_error
 from pystreams.serving.stores.parts import Part
 from pystreams.serving.stores.questions import Question, parameters_of
 
@@ -49,11 +49,11 @@ class _Refusal(msgspec.Struct):
 
 
 class Peers:
-    """Asks other instances, which are named by their URLs. Connections are used again."""
+    """Asks other instances, which are named by their endpoints, ``host:port``. Connections are used again."""
 
     def __init__(self, token: str | None = None, trusted: ssl.SSLContext | None = None) -> None:
-        """``token``: the one that all instances have. ``trusted``: for instances with TLS, whom to trust; None: the
-        authorities of this machine."""
+        """``token``: the one that all instances have. ``trusted``: whom to trust, if they speak HTTPS; None: they speak
+        HTTP."""
         self._headers = {PART_HEADER: "1", **({} if token is None else {"Authorization": f"Bearer {token}"})}
         self._trusted = trusted
         self._idle: defaultdict[str, deque[http.client.HTTPConnection]] = defaultdict(deque)
@@ -69,31 +69,31 @@ class Peers:
             while idle:
                 idle.pop().close()
 
-    async def ask(self, url: str, question: Question) -> Part:
-        """The part of the answer that the instance at ``url`` has. Raises ``QueryError``, and ``OSError`` if it cannot
+    async def ask(self, endpoint: str, question: Question) -> Part:
+        """The part of the answer that the instance has. Raises ``QueryError``, and ``OSError`` if it cannot
         be reached."""
         return await to_thread.run_sync(
-            self._ask, url, question, abandon_on_cancel=True, limiter=self._limiter
+            self._ask, endpoint, question, abandon_on_cancel=True, limiter=self._limiter
         )
 
-    def _ask(self, url: str, question: Question) -> Part:
+    def _ask(self, endpoint: str, question: Question) -> Part:
         target = _target(question)
-        idle = self._idle[url]
+        idle = self._idle[endpoint]
         used = bool(idle)
-        connection = idle.pop() if idle else self._connected(url)
+        connection = idle.pop() if idle else self._connected(endpoint)
         try:
             status, content = self._exchange(connection, target)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             if not used:
-                raise ConnectionError(f"{url} does not answer: {error}") from error
+                raise ConnectionError(f"{endpoint} does not answer: {error}") from error
             # The other side ends connections that nobody uses: all that are idle may be too old.
             idle.clear()
-            return self._ask(url, question)
+            return self._ask(endpoint, question)
         idle.append(connection)
         if status == 200:
             return _decode_part(content)
-        raise _error(url, status, content)
+        raise _error(endpoint, status, content)
 
     def _exchange(self, connection: http.client.HTTPConnection, target: str) -> tuple[int, bytes]:
         connection.request("GET", target, headers=self._headers)
@@ -103,14 +103,10 @@ class Peers:
             raise http.client.HTTPException("the answer is larger than a page can be")
         return response.status, content
 
-    def _connected(self, url: str) -> http.client.HTTPConnection:
-        parts = urlsplit(url)
-        assert parts.hostname is not None, "endpoints are checked when they are configured"
-        if parts.scheme == "https":
-            return http.client.HTTPSConnection(
-                parts.hostname, parts.port, timeout=_TIMEOUT_S, context=self._trusted
-            )
-        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=_TIMEOUT_S)
+    def _connected(self, endpoint: str) -> http.client.HTTPConnection:
+        if self._trusted is None:
+            return http.client.HTTPConnection(endpoint, timeout=_TIMEOUT_S)
+        return http.client.HTTPSConnection(endpoint, timeout=_TIMEOUT_S, context=self._trusted)
 
 
 def _target(question: Question) -> str:
@@ -119,7 +115,7 @@ def _target(question: Question) -> str:
     return f"{store}/{place}?{urlencode(parameters_of(question))}"
 
 
-def _error(url: str, status: int, content: bytes) -> Exception:
+def _error(endpoint: str, status: int, content: bytes) -> QueryError:
     try:
         refusal = msgspec.json.decode(content, type=_Refusal)
     except msgspec.MsgspecError:
@@ -127,8 +123,11 @@ def _error(url: str, status: int, content: bytes) -> Exception:
     if status in (401, 403):
         return UnreachableError(
             "another instance of the application does not answer this one",
-            where=url,
+            where=endpoint,
             why=refusal.error,
             hint="start all instances with the same --http-token-file",
         )
-    return query_error(refusal.code, refusal.error, where=url, why=refusal.why, hint=refusal.hint)
+    if refusal.code == UnknownStoreError.code:
+        # It runs another version of the program, or is another application.
+        return UnreachableError("another instance does not have the store", where=endpoint, why=refusal.error)
+    return query_error(refusal.code, refusal.error, where=endpoint, why=refusal.why, hint=refusal.hint)

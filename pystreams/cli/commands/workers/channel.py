@@ -22,7 +22,7 @@ _READ_BYTES = 65_536
 
 class Job(msgspec.Struct, frozen=True, tag=True):
     """The work of a worker. ``flags`` and ``settings`` are those of the command line. ``watched``: whether an HTTP
-    server wants its metrics, and reads its stores."""
+    server wants its metrics, and reads its stores; ``endpoint`` is that server's for other instances."""
 
     application: str
     number: int
@@ -31,6 +31,7 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     until_caught_up: bool
     logs: LogOptions
     watched: bool = False
+    endpoint: str | None = None
 
     @property
     def log_options(self) -> list[str]:

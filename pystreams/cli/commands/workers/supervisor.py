@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TextIO
 
+import msgspec
+
 from pystreams.cli.commands.workers.channel import Job
 from pystreams.cli.commands.workers.display import workers_display_for
 from pystreams.cli.commands.workers.process import WorkerProcess
@@ -66,6 +68,8 @@ class Supervisor:
         self.measured: dict[int, Measured] = {}
         #: Where to ask each worker that has a process about its stores.
         self.lines: dict[int, Line] = {}
+        #: Where other instances can ask for the workers' stores.
+        self.endpoint: str | None = None
         self._jobs = jobs
         self._processes: dict[int, WorkerProcess] = {}
         self._selector = selectors.DefaultSelector()
@@ -130,7 +134,8 @@ class Supervisor:
             self._carry_out(self.supervision.ended(number, Exit.FAILED))
 
     def _start(self, number: int) -> None:
-        process = WorkerProcess(self._jobs[number])
+        job = msgspec.structs.replace(self._jobs[number], endpoint=self.endpoint)
+        process = WorkerProcess(job)
         self._processes[number] = process
         self.lines[number] = Line(process.questions)
         for source in (
@@ -209,8 +214,11 @@ def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions,
         workers_display_for(logs, meter, clock) as display,
         Supervisor(supervision, {job.number: job for job in jobs}) as supervisor,
         on_stacks_request(supervisor.ask_for_stacks),
-        shown(WatchedWorkers(supervisor, watch.ready_lag), lambda: Together(supervisor.lines.copy), watch),
+        shown(
+            WatchedWorkers(supervisor, watch.ready_lag), lambda: Together(supervisor.lines.copy), watch
+        ) as endpoint,
     ):
+        supervisor.endpoint = endpoint
         supervisor.run(stop, lambda: display.update(supervision, supervisor.pids()))
     meter.update(supervision.summary().records)
     return _report_end(supervision, meter, jobs[0].log_options)

@@ -160,6 +160,8 @@ def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) 
         from pystreams.serving.stores.local import LocalStores
 
         LineServer(questions, LocalStores(streams))
+    if job.endpoint is not None and streams.config.application_server is None:
+        streams.set_application_server(job.endpoint)
     leash.begin(streams)
     try:
         streams.run(stop=leash.stop, on_progress=reporter)
