@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pystreams.errors import StreamsError
-from pystreams.serving.stores.errors import QueryError
+from pystreams.serving.query_errors import QueryError
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from pystreams.serving.address import Address
+from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.server import HttpServer
 from pystreams.serving.stores.asking import Instance
-from pystreams.serving.stores.errors import UnreachableError
 from pystreams.serving.stores.parts import Entry, Part, StoreInfo
 from pystreams.serving.stores.peers import Peers
 from pystreams.serving.stores.questions import Place

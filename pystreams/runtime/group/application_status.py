@@ -108,6 +108,15 @@ def application_status(
     )
 
 
+def endpoints_of(admin: Admin, application_id: str) -> list[str]:
+    """Where the members of an application answer queries (``application_server``), each once. Raises
+    ``BrokerUnavailableError``, and ``BrokerError`` if the login may not see the group."""
+    subscriptions = [
+        _subscription(member.user_data) for member in admin.describe_group(application_id).members
+    ]
+    return sorted({one.endpoint for one in subscriptions if one is not None and one.endpoint})
+
+
 def _existing(
     task_of: Mapping[TopicPartition, TaskId], counts: Mapping[str, int]
 ) -> dict[TopicPartition, TaskId]:

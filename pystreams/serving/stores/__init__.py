@@ -2,6 +2,6 @@
 
 ``pages`` has what is at each path. A request becomes a question (``questions``), an ``asking.Answerer`` gives the part
 of the answer that it has, and ``parts`` makes the answer of one or more parts. ``local`` is the client of this process:
-``reading`` takes a page from an opened store, ``json_forms`` shows keys and values. ``errors`` says why there is
-no answer. ``lines`` connects a supervisor with its workers, ``peers`` asks other instances.
+``reading`` takes a page from an opened store, ``json_forms`` shows keys and values. ``lines`` connects a
+supervisor with its workers, ``peers`` asks other instances; ``serving.query_errors`` says why there is no answer.
 """

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from pystreams.distribution import install_command
-from pystreams.serving.stores.errors import NotAcceptableError
+from pystreams.serving.query_errors import NotAcceptableError
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 

@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeVar
 
 from cachetools import LRUCache
 
-from pystreams.serving.stores.errors import UnreachableError
+from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.stores.parts import Part, StoreInfo, joined, merged
 from pystreams.serving.stores.questions import Question
 

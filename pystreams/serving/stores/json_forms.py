@@ -26,7 +26,7 @@ from pystreams.serde.primitives import VALUE_TYPES, BytesSerde, StrSerde, UUIDSe
 from pystreams.serde.shapes import type_name
 from pystreams.serde.structured import JsonSerde, MsgpackSerde
 from pystreams.serde.windowed import SessionWindowedSerde, TimeWindowedSerde
-from pystreams.serving.stores.errors import BadQueryError
+from pystreams.serving.query_errors import BadQueryError
 from pystreams.windowed import Windowed
 
 #: Errors with which codecs, those of users, too, say that a text is not of their type.

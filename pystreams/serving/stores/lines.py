@@ -16,8 +16,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from pystreams.errors import StreamsError
+from pystreams.serving.query_errors import QueryError, UnreachableError, query_error
 from pystreams.serving.stores.asking import Answerer
-from pystreams.serving.stores.errors import QueryError, UnreachableError, query_error
 from pystreams.serving.stores.parts import Part, StoreInfo
 from pystreams.serving.stores.questions import Question
 

@@ -15,7 +15,7 @@ from pystreams.runtime.queries.answers import Answer, Answers
 from pystreams.runtime.queries.position import Position
 from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.runtime.streams import Streams
-from pystreams.serving.stores.errors import BadQueryError, UnreachableError, unknown_store
+from pystreams.serving.query_errors import BadQueryError, UnreachableError, unknown_store
 from pystreams.serving.stores.json_forms import JsonForm, name_of
 from pystreams.serving.stores.parts import Part, StoreInfo, merged
 from pystreams.serving.stores.questions import LIMIT_DEFAULT, Offsets, Question

@@ -20,10 +20,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from pystreams.serving.query_errors import AbsentError, TooSlowError, unknown_store
 from pystreams.serving.refusals import FRESH
 from pystreams.serving.stores.arrow import ARROW, arrow_stream
 from pystreams.serving.stores.asking import Answerer
-from pystreams.serving.stores.errors import AbsentError, TooSlowError, unknown_store
 from pystreams.serving.stores.parts import Part, settled
 from pystreams.serving.stores.peers import PART, PART_HEADER, encode_part
 from pystreams.serving.stores.questions import Question, cursor_of, question_of

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pystreams.serving.stores.errors import AbsentError, TooSlowError, UnreachableError
+from pystreams.serving.query_errors import AbsentError, TooSlowError, UnreachableError
 from pystreams.serving.stores.questions import Offsets, Place, Question
 
 T = TypeVar("T")
@@ -21,12 +21,12 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``entries`` are in order; ``more`` follow if it is true. ``single``: there is one entry at most, whatever the page.
+    """``entries`` are in order; ``more`` follow if it is true. ``single``: there is one at most, whatever the page.
 
     ``read`` are the partitions that were read, of ``partitions`` in all (0: every process has all of the store).
-    ``partition`` is that of the key, None if nobody knows it. ``elsewhere`` says for other partitions where they are, as
-    text, ``endpoints`` where to ask for them, as ``host:port``, and ``followers`` the same of their standbys, as
-    far as it is known.
+    ``partition`` is that of the key, None if nobody knows it. Of other partitions, as far as it is known,
+    ``elsewhere`` says as text where they are, ``endpoints`` where to ask for them (``host:port``), and ``followers``
+    where to ask for their standbys.
 
     ``position`` is the input that the partitions which were read include. ``lag`` is None if the tasks themselves have
     answered; where a standby has, the number of changelog records that it lacks (-1: it does not know)."""

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from anyio import CapacityLimiter, to_thread
 
-from pystreams.serving.stores.errors import QueryError, UnknownStoreError, UnreachableError, query_error
+from pystreams.serving.query_errors import QueryError, UnknownStoreError, UnreachableError, query_error
 from pystreams.serving.stores.parts import Part
 from pystreams.serving.stores.questions import Question, parameters_of
 

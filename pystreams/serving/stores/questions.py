@@ -12,7 +12,7 @@ import msgspec
 from pystreams.errors import ConfigError
 from pystreams.nearest import not_among
 from pystreams.runtime.queries.answers import Freshness
-from pystreams.serving.stores.errors import BadQueryError
+from pystreams.serving.query_errors import BadQueryError
 from pystreams.stream_time import TIME_MAX
 from pystreams.times import read_time
 

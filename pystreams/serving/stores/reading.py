@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from pystreams.clock import Deadline
-from pystreams.serving.stores.errors import BadQueryError, TooSlowError
+from pystreams.serving.query_errors import BadQueryError, TooSlowError
 from pystreams.serving.stores.json_forms import JsonForm
 from pystreams.serving.stores.parts import Entry
 from pystreams.serving.stores.questions import Place, Question

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import http.client
 import os
+import socket
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -16,6 +17,9 @@ from pystreams.errors import ConfigError, StreamsError
 
 #: An answer comes within this time: longer than any query has.
 _TIMEOUT_S: Final = 30.0
+
+#: An instance that does not take a connection in this time is not there.
+_CONNECT_S: Final = 3.0
 
 #: Codes of answers that are about what the user wrote.
 _MISTAKES: Final = frozenset({"bad-query", "unknown-store", "unauthorized", "closed"})
@@ -96,6 +100,18 @@ class StoreClient:
             return NothingThereError(refusal.error, why=refusal.why)
         kind = ConfigError if refusal.code in _MISTAKES else AnswerError
         return kind(refusal.error, where=self._url, why=refusal.why, hint=refusal.hint)
+
+
+def first_reachable(endpoints: Sequence[str]) -> str | None:
+    """The first of these at which something listens."""
+    for endpoint in endpoints:
+        host, _, port = endpoint.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S):
+                return endpoint
+        except OSError:
+            continue
+    return None
 
 
 def _segment(text: str) -> str:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from pystreams.cli.options import ApplicationArgument
+from pystreams.cli.commands.stores.client import StoreClient, first_reachable
+from pystreams.cli.connection import open_admin, open_broker_of
+from pystreams.cli.options import (
+    ApplicationArgument,
+    ApplicationIdOption,
+    BootstrapServersOption,
+    EmbeddedLogOption,
+    SetOption,
+    flags_of_place,
+)
 from pystreams.cli.terminal.console import note, print_json, show_table
 from pystreams.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pystreams.cli.commands.stores.client import StoreClient
+from pystreams.serving.token import read_token
 
 StoreArgument: TypeAlias = Annotated[str, typer.Argument(metavar="STORE", help="The name of the store.")]
 
@@ -22,8 +29,9 @@ UrlOption: TypeAlias = Annotated[
     typer.Option(
         "--url",
         metavar="URL",
-        envvar=["PYSTREAMS_URL", "PYSTREAMS_HTTP"],
-        help="Where the application is: http://HOST:PORT, HOST:PORT, or a port of this machine.",
+        envvar="PYSTREAMS_URL",
+        help="Where the application is: https://HOST:PORT, HOST:PORT, or a port of this machine. Default: where the "
+        "group of the application has an instance with --http",
         show_default=False,
     ),
 ]
@@ -85,15 +93,20 @@ def get(
     as_json: JsonOption = False,
     url: UrlOption = None,
     token_file: TokenFileOption = None,
+    application_id: ApplicationIdOption = None,
+    setting: SetOption = None,
+    embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """Show what a running application has under a key.
 
     It must run with --http. Exit code 1 says that there is nothing, or that
     it cannot be read now.
 
-    [bold]pystreams get apps.wordcount word-counts be --url 127.0.0.1:8080[/]
+    [bold]pystreams get apps.wordcount word-counts be[/]
     """
-    client = _client(application, url, token_file)
+    place = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
+    client = StoreClient(url or _found(application, setting, place), _token(token_file))
     given = {"from_time": from_time, "to_time": to_time, "as_of": as_of}
     found = client.key(store, key, {name: text for name, text in given.items() if text is not None})
     if as_json:
@@ -119,14 +132,19 @@ def scan(
     as_json: JsonOption = False,
     url: UrlOption = None,
     token_file: TokenFileOption = None,
+    application_id: ApplicationIdOption = None,
+    setting: SetOption = None,
+    embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """Show the entries of a store of a running application, in the order of their keys' bytes.
 
     It must run with --http. With --json each line is an entry.
 
-    [bold]pystreams scan apps.wordcount word-counts --from a --to c --url 127.0.0.1:8080[/]
+    [bold]pystreams scan apps.wordcount word-counts --from a --to c[/]
     """
-    client = _client(application, url, token_file)
+    place = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
+    client = StoreClient(url or _found(application, setting, place), _token(token_file))
     given = {"from": from_key, "to": to_key, "from_time": from_time, "to_time": to_time}
     parameters = {name: text for name, text in given.items() if text is not None}
     # One more shows whether there are more.
@@ -140,16 +158,30 @@ def scan(
         note(f"There are more than {limit:,} entries: --limit shows more of them.")
 
 
-def _client(application: str, url: str | None, token_file: Path | None) -> StoreClient:
-    from pystreams.cli.commands.stores.client import StoreClient
-    from pystreams.serving.token import read_token
+def _found(application: str, setting: list[str] | None, place: dict[str, Any]) -> str:
+    """The endpoint of an instance that answers, as the group of the application knows it. Raises ``ConfigError`` if
+    there is none."""
+    from pystreams.cli.application.loading import load_application
+    from pystreams.cli.application.settings import settings_of
+    from pystreams.runtime.group.application_status import endpoints_of
 
-    if url is None:
-        raise ConfigError(
-            f"it is not known where {application} answers",
-            hint="give the address of pystreams run --http: --url HOST:PORT, or the variable PYSTREAMS_URL",
-        )
-    return StoreClient(url, None if token_file is None else read_token(token_file))
+    config = settings_of(load_application(application), setting, **place)
+    with open_broker_of(config) as broker, open_admin(broker) as admin:
+        endpoints = endpoints_of(admin, config.application_id)
+    found = first_reachable(endpoints)
+    if found is not None:
+        return found
+    raise ConfigError(
+        f"no instance of {config.application_id} is known that answers queries",
+        why=f"nothing listens at {', '.join(endpoints)}"
+        if endpoints
+        else "no member of its group has an endpoint",
+        hint="run it with --http HOST:PORT; or give the address of one that runs: --url URL",
+    )
+
+
+def _token(file: Path | None) -> str | None:
+    return None if file is None else read_token(file)
 
 
 def _show(entries: list[dict[str, Any]]) -> None:
