@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks.queries``: the flights of 2013 are processed, once alone and once while others query.
+"""``python -m tests.benchmarks.http_queries``: the flights of 2013 are processed, once alone and once while others query.
 
 Queries ask for a day of an airline, by HTTP, at a steady rate from the start to the end. The figures are the rate of
 processing with and without them, and the times of the answers.
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from apps.flights_feed import data_folder, read_airlines
-from tests.benchmarks.queries.load import Answers, ask
+from tests.benchmarks.http_queries.load import Answers, ask
 
 ROOT = Path(__file__).resolve().parents[3]
 
