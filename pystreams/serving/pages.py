@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from pystreams.serving import health_pages
 from pystreams.serving.access import Access, Gate
-from pystreams.serving.bodies import NoBodies
+from pystreams.serving.limits import Limits
 from pystreams.serving.refusals import FRESH, HANDLERS
 from pystreams.serving.stores import pages as store_pages
 from pystreams.serving.stores.asking import Answerer
@@ -37,6 +37,6 @@ def pages(
     guards = [
         Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
         Middleware(Gate, access or Access()),
-        Middleware(NoBodies),
+        Middleware(Limits),
     ]
     return Starlette(routes=routes, middleware=guards, exception_handlers=HANDLERS)

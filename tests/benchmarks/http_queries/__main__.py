@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks.http_queries``: the flights of 2013 are processed, once alone and once while others query.
+"""``python -m tests.benchmarks.http_queries``: the flights of 2013 are processed, alone and while others query.
 
 Queries ask for a day of an airline, by HTTP, at a steady rate from the start to the end. The figures are the rate of
 processing with and without them, and the times of the answers.

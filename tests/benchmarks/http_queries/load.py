@@ -32,6 +32,7 @@ async def ask(host: str, port: int, paths: Sequence[str], rate: float, until: as
     """So many requests a second, for these paths in turn, until the event is set."""
     answers = Answers()
     turns = itertools.count()
+    await _listening(host, port, until)
     start = time.perf_counter()
     requests = [f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() for path in paths]
 
@@ -59,6 +60,18 @@ async def ask(host: str, port: int, paths: Sequence[str], rate: float, until: as
 
     await asyncio.gather(*(one_connection() for _ in range(_CONNECTIONS)))
     return answers
+
+
+async def _listening(host: str, port: int, until: asyncio.Event) -> None:
+    """Wait for the server, which comes with the application."""
+    while not until.is_set():
+        try:
+            _, writer = await asyncio.open_connection(host, port)
+        except OSError:
+            await asyncio.sleep(_PAUSE_S)
+        else:
+            writer.close()
+            return
 
 
 async def _status(reader: asyncio.StreamReader) -> int:
