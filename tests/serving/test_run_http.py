@@ -155,7 +155,7 @@ def test_what_is_no_address_is_refused_before_anything_is_created(log, start):
 def test_an_address_for_all_is_said_to_be_one(log, start):
     run = start("--http", "0.0.0.0:0", "--until-caught-up")
     run.ends_with(0)
-    assert "/ready; whoever reaches this port may read them." in run.text
+    assert "/stores; stores only with --http-token-file or --http-open" in run.text
 
 
 def test_without_the_libraries_the_run_says_what_to_install(log, start, tmp_path):
