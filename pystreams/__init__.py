@@ -53,6 +53,7 @@ from pystreams.windowed import Windowed
 
 if TYPE_CHECKING:
     from pystreams.log import open_log
+    from pystreams.runtime.queries.position import Position
     from pystreams.runtime.streams import Streams
     from pystreams.state.stores.factory import Stores
     from pystreams.testing import TopologyTestDriver
@@ -62,7 +63,7 @@ __all__ = [
     "App", "BranchedKStream", "Change", "CogroupedKStream", "ConfigError", "EmitStrategy", "Expression",
     "FixedKeyProcessor",
     "GlobalKTable", "JoinWindows", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
-    "MsgpackSerde", "Processor", "ProcessorContext", "ProcessorWrapper", "PunctuationType", "Record", "Serde",
+    "MsgpackSerde", "Position", "Processor", "ProcessorContext", "ProcessorWrapper", "PunctuationType", "Record", "Serde",
     "SessionWindowedCogroupedKStream", "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows",
     "SlidingWindows", "Stores", "Streams", "StreamsBuilder", "StreamsConfig", "StreamsError", "Suppressed",
     "TimeWindowedCogroupedKStream", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "Topology",
@@ -73,6 +74,7 @@ __all__ = [
 
 #: Imported at first use, because they import RocksDB and Kafka's clients.
 _LAZY = {
+    "Position": "pystreams.runtime.queries.position",
     "Stores": "pystreams.state.stores.factory",
     "Streams": "pystreams.runtime.streams",
     "TopologyTestDriver": "pystreams.testing",

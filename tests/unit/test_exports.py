@@ -11,8 +11,8 @@ import pystreams
 
 EXPORTED = """
     App BranchedKStream Change CogroupedKStream ConfigError EmitStrategy FixedKeyProcessor GlobalKTable JoinWindows
-    JsonSerde KGroupedStream
-    KGroupedTable KStream KTable MsgpackSerde Processor ProcessorContext ProcessorWrapper PunctuationType Record Serde
+    JsonSerde KGroupedStream KGroupedTable KStream KTable MsgpackSerde Position
+    Processor ProcessorContext ProcessorWrapper PunctuationType Record Serde
     SessionWindowedCogroupedKStream SessionWindowedKStream SessionWindowedSerde SessionWindows SlidingWindows Stores
     Streams StreamsBuilder StreamsConfig StreamsError Suppressed TimeWindowedCogroupedKStream TimeWindowedKStream
     TimeWindowedSerde TimeWindows Topology TopologyError TopologyTestDriver UnlimitedWindows ValueTransformer
