@@ -16,6 +16,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.committer import Committer
 from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.committed import CommittedStores, Offsets
 
 IN = TopicPartition("in", 0)
 EMPTY = TopicPartition("empty", 0)
@@ -61,6 +62,7 @@ class Stream:
 class State:
     def __init__(self, calls: list[Any]) -> None:
         self._calls = calls
+        self.committed = CommittedStores()
 
     def attach(self, cache: ThreadCache) -> None:
         """It has no stores."""
@@ -68,7 +70,7 @@ class State:
     def flush_caches(self) -> None:
         self._calls.append("flush")
 
-    def commit(self, changelog_offsets: Mapping[str, int]) -> None:
+    def commit(self, changelog_offsets: Mapping[str, int], input_offsets: Offsets) -> None:
         self._calls.append(("state", dict(changelog_offsets)))
 
 
