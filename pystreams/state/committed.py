@@ -237,7 +237,7 @@ def _maker(
     split = split_of(spec)
 
     def make() -> tuple[Store, RocksSnapshot | MemoryTable]:
-        entries = table.view() if isinstance(table, MemoryTable) else RocksSnapshot(table)
+        entries: Any = table.view() if isinstance(table, MemoryTable) else RocksSnapshot(table)
         of_view = replace(context, spec=spec, cell=ContextCell(), log=None, cache=None)
         layer_of_view = open_layer(of_view, ReadOnlyOverlay(spec.name, entries, split))
         layer_of_view.continue_as(layer)
