@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -53,10 +54,14 @@ from pystreams.ids import MemberName, TopicPartition
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
 _TIMEOUT_S: Final = 30.0
 #: How long it may take until all brokers know a new topic, or have forgotten a deleted one.
 _SPREAD_TIMEOUT_S: Final = 30.0
 _SPREAD_PAUSE_S: Final = 0.02
+#: How long the leaders of partitions may take to answer, at first.
+_LEADER_TIMEOUT_S: Final = 3.0
 #: How long a group's coordinator may take to answer, at first.
 _COORDINATOR_TIMEOUT_S: Final = 2.0
 _REQUEST_TIMEOUT_MIN_S: Final = 0.1
@@ -416,15 +421,17 @@ class KafkaAdmin:
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout_ms: float = ANSWER_TIMEOUT_MS,
     ) -> dict[TopicPartition, int]:
-        """Ask again for a partition that has no leader yet, or a new one."""
+        """Ask again for a partition that has no leader yet, or a new one; with more patience each time, because a
+        leader that is frozen never answers."""
         found: dict[TopicPartition, int] = {}
         missing = dict(specs)
         deadline = Deadline(SystemClock(), timeout_ms)
+        patience_s = _LEADER_TIMEOUT_S
         while missing:
             futures = self._client.list_offsets(
                 {Location(p.topic, p.partition): spec for p, spec in missing.items()},
                 isolation_level=isolation_level,
-                request_timeout=_seconds_left(deadline),
+                request_timeout=min(patience_s, _seconds_left(deadline)),
             )
             for location, future in futures.items():
                 partition = TopicPartition(location.topic, location.partition)
@@ -441,9 +448,17 @@ class KafkaAdmin:
                     raise _not_answered(self._where, partition)
             if missing:
                 time.sleep(_SPREAD_PAUSE_S)
-                # librdkafka asks the leader that it knows: make it refresh its metadata.
-                self._partition_counts(_seconds_left(deadline))
+                self._look_up_leaders(min(patience_s, _seconds_left(deadline)))
+                patience_s *= 2
         return {partition: found[partition] for partition in specs}
+
+    def _look_up_leaders(self, timeout_s: float) -> None:
+        """Make librdkafka refresh its metadata, because it asks the leader that it knows. The broker that it asks for
+        them may be the one that is frozen."""
+        try:
+            self._partition_counts(timeout_s)
+        except BrokerUnavailableError as error:
+            log.debug("leaders are not known: %s", error)
 
     def _of_coordinator(self, ask: Callable[[float], Future[T]]) -> T:
         """Ask again if a group's coordinator is being created (in a new cluster), or moves: with more patience each

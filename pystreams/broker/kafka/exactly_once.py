@@ -192,6 +192,10 @@ class ExactlyOnceProducer(RecordSender):
             else:
                 return
 
+    def _look_up_leaders(self) -> None:
+        super()._look_up_leaders()
+        self._connection().forget_coordinators()
+
     def postpones(self, member: Member) -> bool:
         """True while a join is under way: a commit with the generation that ends would void the transaction. But not
         for so long that the transaction's time is over."""
