@@ -18,7 +18,7 @@ _LISTS: Final = "give ListSerde(int), or a type like list[int] for JSON, where t
 
 #: Settings of Kafka Streams that pystreams does not have.
 REFUSED: Final = {
-    "allow_os_group_write_access": "the umask of the process decides on the state directory: umask 002",
+    "allow_os_group_write_access": "the umask decides whether the group may write to new folders: umask 002",
     "built_in_metrics_version": "metrics have only one set of names",
     "cache_max_bytes_buffering": _ITS_NAME.format("statestore_cache_max_bytes"),
     "default_client_supplier": "pass a broker of your own as Streams(app, broker=...)",

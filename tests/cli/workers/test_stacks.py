@@ -19,12 +19,12 @@ import threading
 from pystreams import App
 
 def ponder(value):
-    if value == "deep thought":
+    if value == 42:
         threading.Event().wait()
     return value
 
 app = App("pondering", poll_ms=10)
-app.stream("in", key=str, value=str).map_values(ponder).to("out")
+app.stream("in", key=str, value=int).map_values(ponder).to("out")
 """
 
 
@@ -58,7 +58,7 @@ def start(tmp_path: Path) -> Iterator[object]:
 def test_a_function_that_does_not_return_is_in_the_stack_of_its_thread(log, start) -> None:
     run = start()
     run.says("REBALANCING -> RUNNING")
-    log.write("in", [("a", "deep thought", 1)], partition=1)
+    log.write("in", [("question", 42, 1)], partition=1)
     asked = 0
 
     def stuck() -> bool:
