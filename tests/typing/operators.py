@@ -30,6 +30,7 @@ from pystreams import (
     UnlimitedWindows,
     Windowed,
     agg,
+    field,
 )
 from pystreams.dsl.branches import BranchedKStream
 from pystreams.processor import RecordContext
@@ -58,6 +59,8 @@ def pieces(key: int, value: str) -> Iterable[bytes]:
 # Streams, record by record
 assert_type(stream.filter(bool), KStream[int, str])
 assert_type(stream.filter(with_key), KStream[int, str])
+assert_type(stream.filter(field("length") > 3), KStream[int, str])
+assert_type(stream.map_values(field("length"), value=int), KStream[int, int])
 assert_type(stream.filter_not(lambda value: value == ""), KStream[int, str])
 assert_type(stream.filter_not(lambda key, value: key == len(value)), KStream[int, str])
 assert_type(stream.map(lambda value: (value, len(value))), KStream[str, int])
