@@ -60,7 +60,6 @@ def pieces(key: int, value: str) -> Iterable[bytes]:
 assert_type(stream.filter(bool), KStream[int, str])
 assert_type(stream.filter(with_key), KStream[int, str])
 assert_type(stream.filter(field("length") > 3), KStream[int, str])
-assert_type(stream.map_values(field("length"), value=int), KStream[int, int])
 assert_type(stream.filter_not(lambda value: value == ""), KStream[int, str])
 assert_type(stream.filter_not(lambda key, value: key == len(value)), KStream[int, str])
 assert_type(stream.map(lambda value: (value, len(value))), KStream[str, int])
