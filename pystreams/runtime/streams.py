@@ -22,9 +22,11 @@ from pystreams.clock import Clock, SystemClock
 from pystreams.config import StreamsConfig, settings_from_environment
 from pystreams.dsl.builder import Buildable, own_config
 from pystreams.engine.failures.lateness import LateRecords
+from pystreams.engine.failures.left_out import Kind, LeftOutRecord
 from pystreams.errors import ConfigError, StateError, StreamsError
 from pystreams.metrics import Metrics, Sample, names
 from pystreams.runtime.client_state import CLIENT_SUCCESSORS, ClientState
+from pystreams.runtime.group.application_status import ApplicationStatus, application_status
 from pystreams.runtime.group.membership_data import Places
 from pystreams.runtime.health import Health, health_of
 from pystreams.runtime.queries.answers import Demands, Freshness
@@ -49,6 +51,7 @@ from pystreams.runtime.uncaught import (
     response_to,
     shut_down_client,
 )
+from pystreams.topology.built import BuiltTopology
 from pystreams.topology.topology import Topology
 from pystreams.transitions import check_transition
 
@@ -352,6 +355,40 @@ class Streams:
         """The records that were dropped because they were too late for a window, by step: how many, how late, and the
         grace that would have kept them. They count as ``left_out``, too."""
         return [] if self._context is None else self._context.left_out.late()
+
+    @property
+    def left_out_kinds(self) -> dict[Kind, int]:
+        """The records that count as ``left_out``, by step, topic and reason."""
+        return {} if self._context is None else dict(self._context.left_out.kinds())
+
+    @property
+    def last_failures(self) -> list[LeftOutRecord]:
+        """The last records that failed, and were skipped or moved to the dead-letter topic; the newest one first."""
+        return [] if self._context is None else self._context.left_out.last()
+
+    @property
+    def built(self) -> BuiltTopology:
+        """The topology as it runs."""
+        return self._built
+
+    @property
+    def log_description(self) -> str:
+        """The log, for people; empty before the start."""
+        return "" if self._broker is None else self._broker.description
+
+    def application_status(self) -> ApplicationStatus | None:
+        """The state of the application in all its processes, as the log shows it; None before the start. Asks the log,
+        which may take a while.
+
+        Raises ``TopicError``, ``BrokerUnavailableError``, ``BrokerError``."""
+        if self._context is None or self._broker is None:
+            return None
+        return application_status(
+            self._context.admin,
+            self._built,
+            self.config.auto_offset_reset,
+            reads_committed=self._broker.reads_committed,
+        )
 
     @property
     def task_count(self) -> int:

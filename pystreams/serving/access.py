@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hmac
 from dataclasses import dataclass
 from typing import Final
@@ -12,13 +14,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pystreams.serving.health_pages import PATHS
 from pystreams.serving.refusals import refusal
 
-_SCHEME: Final = "bearer"
+#: A browser asks its user for a password when it is refused, and then sends it with the page's requests, too.
+_CHALLENGE: Final = 'Bearer, Basic realm="pystreams: any user, the token as password", charset="UTF-8"'
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """``token``: the one that a request must bring, as ``Authorization: Bearer TOKEN``; None: there is none.
-    ``closed``: without a token nobody gets more than metrics and health, because others reach the address."""
+    """``token``: the one that a request must bring, as ``Authorization: Bearer TOKEN``, or from a browser as the
+    password of any user; None: there is none. ``closed``: without a token nobody gets more than metrics and health,
+    because others reach the address."""
 
     token: str | None = None
     closed: bool = False
@@ -50,9 +54,8 @@ class Gate:
                 why="others than programs of this machine reach it, and there is no token",
                 hint="start the application with --http-token-file FILE, or with --http-open if everybody may read",
             )
-        scheme, _, given = authorization.partition(" ")
         # In constant time: an answer that comes sooner would say how much of a token is right.
-        if scheme.lower() == _SCHEME and hmac.compare_digest(given.strip().encode(), token.encode()):
+        if hmac.compare_digest(_given(authorization), token.encode()):
             return None
         return refusal(
             401,
@@ -60,5 +63,20 @@ class Gate:
             "this application is read with a token",
             why="the request brings another one" if authorization else "the request brings none",
             hint="send it as Authorization: Bearer TOKEN; pystreams get and scan take --token-file FILE",
-            **{"WWW-Authenticate": "Bearer"},
+            **{"WWW-Authenticate": _CHALLENGE},
         )
+
+
+def _given(authorization: str) -> bytes:
+    """The token that a request brings; empty if there is none."""
+    scheme, _, given = authorization.partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return given.strip().encode()
+        case "basic":
+            try:
+                _, _, password = base64.b64decode(given, validate=True).partition(b":")
+            except binascii.Error:
+                return b""
+            return password
+    return b""

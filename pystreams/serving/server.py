@@ -16,6 +16,7 @@ from pystreams.errors import ConfigError
 from pystreams.serving.access import Access
 from pystreams.serving.address import Address
 from pystreams.serving.connections import CONNECTIONS_MAX, HEAD_BYTES_MAX, Connection
+from pystreams.serving.live.routes import LivePage
 from pystreams.serving.pages import pages
 from pystreams.serving.stores.asking import Answerer
 from pystreams.serving.watched import Watched
@@ -86,9 +87,10 @@ class HttpServer:
         #: Where other instances can ask for stores: ``host:port``; None: nowhere, as far as it is known.
         self.endpoint = None if self.closed else self.address.reached_by_others()
         hosts = (*_OWN_NAMES, address.name) if self.is_loopback else ("*",)
+        self._live_page = LivePage(watched, with_stores=answerer is not None)
         self._server = uvicorn.Server(
             uvicorn.Config(
-                pages(watched, answerer, hosts, Access(token, self.closed)),
+                pages(watched, answerer, hosts, Access(token, self.closed), self._live_page),
                 loop="asyncio",
                 http=Connection,
                 ws="none",
@@ -119,6 +121,7 @@ class HttpServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._live_page.events.end()
         self._server.should_exit = True
         # A page may wait for a lock of the client for longer than anybody wants to wait for the end.
         self._thread.join(_END_S)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import msgspec
+
 from pystreams.metrics import Sample
 from pystreams.runtime.health import Health
 from pystreams.runtime.streams import Streams
+from pystreams.serving.live.client_look import ClientLooks
+from pystreams.serving.live.look import Described, Look, Shown
 
 
-class Watched(Protocol):
+class Watched(Shown, Protocol):
     """A running application: one client, or the clients of several processes. Called from the server's threads."""
 
     def health(self) -> Health: ...
@@ -26,9 +30,18 @@ class WatchedClient:
     def __init__(self, streams: Streams, lag_max: int | None) -> None:
         self._streams = streams
         self._lag_max = lag_max
+        self._looks = ClientLooks(streams)
 
     def health(self) -> Health:
         return self._streams.health(lag_max=self._lag_max)
 
     def samples(self) -> Mapping[str, Sequence[Sample]]:
         return {self._streams.client_id: self._streams.metrics.snapshot()}
+
+    def described(self) -> Described | None:
+        return self._looks.described()
+
+    def look(self) -> Look:
+        client = self._looks.look(with_group=True)
+        alone = msgspec.structs.replace(client, group=None)
+        return Look(client.at_ms, self.health(), [alone], [], client.group)

@@ -33,7 +33,8 @@ def test_all_that_is_kept_in_the_package_is_in_the_wheel(wheel):
         for path in (ROOT / "pystreams").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert {"pystreams/py.typed", "pystreams/cli/commands/project/Makefile.template"} <= kept
+    page = {f"pystreams/serving/live/static/page.{kind}" for kind in ("html", "css", "js")}
+    assert {"pystreams/py.typed", "pystreams/cli/commands/project/Makefile.template", *page} <= kept
     assert {name for name in names(wheel) if ".dist-info/" not in name} == kept
 
 

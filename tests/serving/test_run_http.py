@@ -71,7 +71,14 @@ def test_an_application_shows_its_metrics_and_health_until_it_is_stopped(log, st
     eventually(lambda: get(run.address, "/ready").status == 200)
     assert get(run.address, "/live").status == 200
     assert scrape(run.address).total(f"{TASKS}_process_total") == 40
-    assert get(run.address, "/").text.split() == ["/metrics", "/live", "/ready", "/stores"]
+    assert get(run.address, "/").text.split() == [
+        "/metrics",
+        "/live",
+        "/ready",
+        "/stores",
+        "/state",
+        "/events",
+    ]
     run.send(signal.SIGTERM)
     run.ends_with(0)
     assert "all is committed: 40 records" in run.text

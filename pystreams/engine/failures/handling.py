@@ -15,7 +15,7 @@ from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.engine.failures.drop_counts import DropCounts
 from pystreams.engine.failures.lateness import WINDOW_CLOSED, Late, readable_bytes
-from pystreams.engine.failures.left_out import Fate, Kind, LeftOut, Step
+from pystreams.engine.failures.left_out import Fate, Kind, LeftOut, LeftOutRecord, Step
 from pystreams.engine.failures.origins import Origins
 from pystreams.engine.input.decoding import Refusal, Rows
 from pystreams.errors import (
@@ -195,6 +195,9 @@ class Failures:
         if error is None:
             again = place[1:] == self._dropped_at and topic is not None
             self._dropped_at = place[1:]
+        else:
+            position = _position(self._cell.record)
+            self._left_out.remember(LeftOutRecord(self._clock.now_ms(), kind, self._task_id, position, error))
         if self._counts.add(kind, again=again):
             details = error or "" if late is None else late.spelled
             self._left_out.log_first(kind, self._task_id, _position(self._cell.record), details)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
@@ -19,6 +19,10 @@ from pystreams.topology.nodes import SourceNode, source_of
 log = logging.getLogger(__name__)
 
 LOG_INTERVAL_MS: Final = 30_000
+
+#: So many failures are remembered, with so much of the text of their errors.
+_LAST_MAX: Final = 20
+_ERROR_CHARACTERS_MAX: Final = 300
 
 
 class Fate(Enum):
@@ -56,6 +60,16 @@ class Kind(NamedTuple):
     def origin(self) -> str:
         """The topic and step where they were left out."""
         return self.step.spelled if self.topic is None else f"topic {self.topic}, {self.step.spelled}"
+
+
+class LeftOutRecord(NamedTuple):
+    """A record that failed: when (wall clock), in which task, its place in the input, and the text of the error."""
+
+    at_ms: int
+    kind: Kind
+    task: TaskId
+    position: str
+    error: str
 
 
 class TaskCounts:
@@ -100,6 +114,7 @@ class LeftOut:
         self._by_task: dict[TaskId, TaskCounts] = {}
         self._logged: Counter[Kind] = Counter()
         self._logged_ms: float | None = None
+        self._last: deque[LeftOutRecord] = deque(maxlen=_LAST_MAX)
 
     def of_task(self, task: TaskId) -> TaskCounts:
         """The counts of a task, which continue those of its earlier runs in this client."""
@@ -124,6 +139,14 @@ class LeftOut:
             extra={"task": task},
         )
 
+    def remember(self, record: LeftOutRecord) -> None:
+        """Keep a record that failed among the last ones."""
+        self._last.append(record._replace(error=record.error[:_ERROR_CHARACTERS_MAX]))
+
+    def last(self) -> list[LeftOutRecord]:
+        """The last records that failed, and were skipped or moved to the dead-letter topic; the newest one first."""
+        return list(self._last.copy())[::-1]
+
     def log_counts(self, now_ms: float, interval_ms: float = LOG_INTERVAL_MS) -> None:
         """Log the counts, unless they have not changed, or the last time was less than ``interval_ms`` ago. ``now_ms``
         is a monotonic time."""
@@ -133,7 +156,7 @@ class LeftOut:
             if now_ms - self._logged_ms < interval_ms:
                 return
             self._logged_ms = now_ms
-            counts = self._counts()
+            counts = self._count()
             more = {kind: n for kind, n in counts.items() if n > self._logged[kind]}
             self._logged.update({kind: n - self._logged[kind] for kind, n in more.items()})
         late = {one.step: one for one in self.late()}
@@ -171,7 +194,12 @@ class LeftOut:
             by_fate.update(dict(counts.fates))
         return {self._labels[fate]: by_fate[fate] for fate in Fate if by_fate[fate]}
 
-    def _counts(self) -> Counter[Kind]:
+    def kinds(self) -> Counter[Kind]:
+        """The counts by kind."""
+        with self._lock:
+            return self._count()
+
+    def _count(self) -> Counter[Kind]:
         counts: Counter[Kind] = Counter()
         for of_task in self._by_task.values():
             counts.update(dict(of_task.kinds))

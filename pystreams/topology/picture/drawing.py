@@ -16,22 +16,29 @@ _HEADER: Final = 34.0
 
 
 def picture(
-    title: str, groups: Sequence[Sequence[Node]], global_groups: Sequence[Sequence[Node]] = ()
+    title: str,
+    groups: Sequence[Sequence[Node]],
+    global_groups: Sequence[Sequence[Node]] = (),
+    *,
+    styled: bool = True,
 ) -> str:
-    """The SVG of sub-topologies, given by their nodes, and of the nodes that fill global stores."""
+    """The SVG of sub-topologies, given by their nodes, and of the nodes that fill global stores. Without ``styled`` it
+    has no style sheet, for pages that have one."""
     drawing = _Drawing()
     for nodes in global_groups:
         drawing.add_global(nodes)
     for number, nodes in enumerate(groups):
         drawing.add(number, nodes)
-    return drawing.svg(title)
+    return drawing.svg(title, styled=styled)
 
 
 @dataclass(eq=False)
 class _Part:
-    """A shape, or the box of a sub-topology with the shapes in it."""
+    """A shape, or the box of a sub-topology with the shapes in it. ``name`` is that of the step, store or topic, or the
+    number of the sub-topology."""
 
     kind: str
+    name: str
     lines: list[str]
     size: Size
     elsewhere: bool = False
@@ -41,9 +48,9 @@ class _Part:
     uses: set[Edge] = field(default_factory=set)
 
     @classmethod
-    def of(cls, kind: str, text: str, *, elsewhere: bool = False) -> _Part:
-        lines = lines_of(text)
-        return cls(kind, lines, size_of(lines, kind=kind), elsewhere)
+    def of(cls, kind: str, name: str, text: str = "", *, elsewhere: bool = False) -> _Part:
+        lines = lines_of(text or name)
+        return cls(kind, name, lines, size_of(lines, kind=kind), elsewhere)
 
     def inside(self, name: str, center: Point) -> Point:
         """The center of a shape in this box, if the box has its center at ``center``."""
@@ -74,13 +81,13 @@ class _Drawing:
         assert isinstance(source, SourceNode)
         assert isinstance(processor, ProcessorNode)
         (store,) = processor.stores
-        self._parts[f"global {store}"] = _Part.of("store", f"{store} (global)")
+        self._parts[f"global {store}"] = _Part.of("store", store, f"{store} (global)")
         self._lines.append(_Line((self._topic(source.topics[0]), f"global {store}")))
 
     def add(self, number: int, nodes: Sequence[Node]) -> None:
         """Add a sub-topology with the topics that it reads and writes."""
         name = f"sub {number}"
-        self._parts[name] = _box(f"Sub-topology {number}", nodes)
+        self._parts[name] = _box(number, nodes)
         for node in nodes:
             if isinstance(node, SourceNode):
                 topics = node.topics if node.pattern is None else (f"/{node.pattern.pattern}/",)
@@ -88,7 +95,7 @@ class _Drawing:
             elif isinstance(node, SinkNode):
                 self._writes.append((name, node))
 
-    def svg(self, title: str) -> str:
+    def svg(self, title: str, *, styled: bool) -> str:
         """Lay out all shapes and return the SVG."""
         for sub, sink in self._writes:
             self._lines.append(_Line((sub, self._written(sub, sink)), sink=sink.name))
@@ -100,14 +107,18 @@ class _Drawing:
         for name, part in self._parts.items():
             if part.inner is None:
                 shapes.append(
-                    shape(part.kind, part.lines, centers[name], part.size, elsewhere=part.elsewhere)
+                    shape(
+                        part.kind, part.name, part.lines, centers[name], part.size, elsewhere=part.elsewhere
+                    )
                 )
             else:
-                frames.append(frame(part.kind, part.lines[0], _corner(centers[name], part.size), part.size))
+                corner = _corner(centers[name], part.size)
+                frames.append(frame(part.kind, part.name, part.lines[0], corner, part.size))
                 edges += _inner_edges(part, centers[name])
                 shapes += [
                     shape(
                         one.kind,
+                        one.name,
                         one.lines,
                         part.inside(within, centers[name]),
                         one.size,
@@ -116,7 +127,7 @@ class _Drawing:
                     for within, one in part.parts.items()
                 ]
         size = Size(layout.size.width + 2 * _MARGIN, layout.size.height + 2 * _MARGIN)
-        return page([*frames, *edges, *shapes], size, title)
+        return page([*frames, *edges, *shapes], size, title, styled=styled)
 
     def _topic(self, name: str) -> str:
         id = f"topic {name}"
@@ -127,7 +138,7 @@ class _Drawing:
         """The topic of a sink, drawn a second time if the sub-topology comes after it."""
         if sink.topic is None:
             id = f"chosen by {sink.name}"
-            self._parts[id] = _Part.of("topic", "chosen by record", elsewhere=True)
+            self._parts[id] = _Part.of("topic", "", "chosen by record", elsewhere=True)
             return id
         topic = self._topic(sink.topic)
         if not self._reaches(topic, sub):
@@ -165,9 +176,10 @@ class _Drawing:
         ]
 
 
-def _box(title: str, nodes: Sequence[Node]) -> _Part:
+def _box(number: int, nodes: Sequence[Node]) -> _Part:
     """The box of a sub-topology. Sinks are in its last row, where lines leave the box."""
-    part = _Part("sub", [title], Size(0, 0))
+    title = f"Sub-topology {number}"
+    part = _Part("sub", str(number), [title], Size(0, 0))
     edges: list[Edge] = []
     for node in nodes:
         part.parts[node.name] = _Part.of("step", node.name)
@@ -178,7 +190,8 @@ def _box(title: str, nodes: Sequence[Node]) -> _Part:
             table = node.operation.global_table
             for store in [*node.stores, *([] if table is None else [table])]:
                 text = f"{store} (global)" if store == table else store
-                part.parts.setdefault(f"store {store}", _Part.of("store", text, elsewhere=store == table))
+                shown = _Part.of("store", store, text, elsewhere=store == table)
+                part.parts.setdefault(f"store {store}", shown)
                 part.uses.add((node.name, f"store {store}"))
     sinks = [node.name for node in nodes if isinstance(node, SinkNode)]
     sizes = {name: one.size for name, one in part.parts.items()}

@@ -65,9 +65,11 @@ def size_of(lines: Sequence[str], *, kind: str) -> Size:
     return Size(width, height + (2 * _LID if kind == "store" else 0))
 
 
-def shape(kind: str, lines: Sequence[str], center: Point, size: Size, *, elsewhere: bool = False) -> str:
+def shape(
+    kind: str, name: str, lines: Sequence[str], center: Point, size: Size, *, elsewhere: bool = False
+) -> str:
     """A ``step`` as a box, a ``topic`` as a box with round ends, a ``store`` as a cylinder; dashed if it is
-    ``elsewhere``. ``data-box`` has left, top, width and height."""
+    ``elsewhere``. ``data-box`` has left, top, width and height, ``data-name`` the name of what it stands for."""
     left, top = center.x - size.width / 2, center.y - size.height / 2
     if kind == "store":
         outline = _cylinder(left, top, size)
@@ -79,13 +81,13 @@ def shape(kind: str, lines: Sequence[str], center: Point, size: Size, *, elsewhe
         f'<text x="{center.x:.1f}" y="{first + n * LINE:.1f}">{escape(line)}</text>'
         for n, line in enumerate(lines)
     )
-    data = f'data-box="{left:.1f} {top:.1f} {size.width:.1f} {size.height:.1f}"'
+    data = f'data-name="{escape(name)}" data-box="{left:.1f} {top:.1f} {size.width:.1f} {size.height:.1f}"'
     return f'<g class="{kind}{" elsewhere" if elsewhere else ""}" {data}>{outline}{texts}</g>'
 
 
-def frame(kind: str, title: str, corner: Point, size: Size) -> str:
+def frame(kind: str, name: str, title: str, corner: Point, size: Size) -> str:
     """A box around a part of the picture."""
-    data = f'data-box="{corner.x:.1f} {corner.y:.1f} {size.width:.1f} {size.height:.1f}"'
+    data = f'data-name="{escape(name)}" data-box="{corner.x:.1f} {corner.y:.1f} {size.width:.1f} {size.height:.1f}"'
     return (
         f'<g class="frame" {data}><rect class="{kind}" {_box(corner.x, corner.y, size)} rx="8"/>'
         f'<text class="title" x="{corner.x + 12:.1f}" y="{corner.y + 20:.1f}">{escape(title)}</text></g>'
@@ -114,13 +116,15 @@ def edge(points: Sequence[Point], *, uses: bool = False) -> str:
     return f'{line}<path class="arrow" d="{tip}"/>'
 
 
-def page(parts: Sequence[str], size: Size, title: str) -> str:
-    """The whole SVG."""
+def page(parts: Sequence[str], size: Size, title: str, *, styled: bool) -> str:
+    """The whole SVG. Without ``styled`` the page around it has the style sheet."""
     width, height = size
+    fitting = ' style="max-width: 100%; height: auto"' if styled else ""
+    style = f"<style>{_style()}</style>" if styled else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="pystreams" width="{width:.0f}" height="{height:.0f}"'
-        f' viewBox="0 0 {width:.0f} {height:.0f}" style="max-width: 100%; height: auto" role="img">'
-        f"<title>{escape(title)}</title><style>{_style()}</style>"
+        f' viewBox="0 0 {width:.0f} {height:.0f}"{fitting} role="img">'
+        f"<title>{escape(title)}</title>{style}"
         f'<rect class="page" x="0.5" y="0.5" width="{width - 1:.0f}" height="{height - 1:.0f}" rx="8"/>'
         f"{''.join(parts)}</svg>"
     )

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from pystreams.engine.failures.lateness import LateRecords
-from pystreams.engine.failures.left_out import LOG_INTERVAL_MS, Fate, Kind, LeftOut, Step, totals_text
+from pystreams.engine.failures.left_out import (
+    LOG_INTERVAL_MS,
+    Fate,
+    Kind,
+    LeftOut,
+    LeftOutRecord,
+    Step,
+    totals_text,
+)
 from pystreams.ids import TaskId
 from pystreams.serde import STR
 from pystreams.topology.nodes import SourceNode
@@ -162,3 +170,18 @@ def test_the_summary_says_for_each_step_how_late_its_records_were(scene: Scene):
 def test_nothing_is_nothing(scene: Scene):
     scene.left_out.log_counts(0, 0)
     assert (scene.messages(), totals_text(scene.left_out.totals(), scene.left_out.late())) == ([], "")
+
+
+def test_the_last_failures_are_remembered_and_no_more_of_their_text_than_can_be_shown(scene: Scene):
+    for n in range(100):
+        scene.left_out.remember(LeftOutRecord(n, RAISED, TaskId(0, 0), f"in-0 offset {n}", "x" * 10_000))
+    last = scene.left_out.last()
+    assert [one.at_ms for one in last] == list(range(99, 79, -1))
+    assert {len(one.error) for one in last} == {300}
+
+
+def test_kinds_are_counted_over_all_tasks(scene: Scene):
+    scene.leave_out(RAISED, 2)
+    scene.leave_out(RAISED, 3, TaskId(0, 1))
+    scene.leave_out(NO_KEY)
+    assert scene.left_out.kinds() == {RAISED: 5, NO_KEY: 1}

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pystreams import App, JoinWindows
+from pystreams.topology.picture import picture
 from tests.conformance import golden
 from tests.conformance.builder import ScenarioBuilder
 
@@ -121,6 +122,25 @@ def test_it_comes_with_all_that_it_needs():
     assert not re.search(
         r"<script|https?://(?!www\.w3\.org/2000/svg)|@import|url\(|<image|<foreignObject", svg
     )
+
+
+def test_a_page_finds_the_shapes_by_name_and_brings_its_own_style():
+    app = shop()
+    built = app.build().build("shop")
+    groups = [sub.nodes for sub in built.subtopologies]
+    svg = picture("shop", groups, styled=False)
+    assert "style" not in svg
+    named = [
+        (g.attrib["class"].split()[0], g.attrib["data-name"]) for g in ET.fromstring(svg).iter(f"{_NAME}g")
+    ]
+    for kind, name in [
+        ("frame", "0"),
+        ("frame", "1"),
+        ("topic", "orders"),
+        ("store", "counts-per-customer-and-product-of-the-shop"),
+        ("step", "KSTREAM-MERGE-0000000009"),
+    ]:
+        assert (kind, name) in named
 
 
 def test_light_and_dark_give_every_shape_a_colour():

@@ -16,6 +16,7 @@ import msgspec
 
 from pystreams.cli.terminal.logs import LogOptions
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
+from pystreams.serving.live.look import ClientLook, Described
 
 _READ_BYTES = 65_536
 
@@ -48,7 +49,17 @@ class StacksRequest(msgspec.Struct, frozen=True, tag=True):
     """Asks a worker to log where its threads are."""
 
 
-Message: TypeAlias = Job | StopRequest | StacksRequest | Report | Measured | Failure
+class LookRequest(msgspec.Struct, frozen=True, tag=True):
+    """Asks a worker what it looks like now: somebody has the live page open. ``with_group``: one worker also says what
+    the group knows of all."""
+
+    with_group: bool
+
+
+#: Those to a worker, and those from it.
+Message: TypeAlias = (
+    Job | StopRequest | StacksRequest | LookRequest | Report | Measured | Described | ClientLook | Failure
+)
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Message).decode

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, Self, TextIO
 
 import msgspec
 
-from pystreams.cli.commands.workers.channel import Job
+from pystreams.cli.commands.workers.channel import Job, LookRequest
 from pystreams.cli.commands.workers.display import workers_display_for
 from pystreams.cli.commands.workers.process import WorkerProcess
 from pystreams.cli.stacks import on_stacks_request
@@ -23,17 +23,21 @@ from pystreams.cli.terminal.last_line import counted, log_last_line
 from pystreams.cli.terminal.logs import LogOptions, command_log, json_of_worker
 from pystreams.cli.terminal.show_error import on_the_same_log, show_parts
 from pystreams.cli.watching import WatchOptions, shown
-from pystreams.clock import SystemClock
+from pystreams.clock import Clock, SystemClock
 from pystreams.meter import Meter
 from pystreams.metrics import Sample, names
 from pystreams.runtime.health import Health
 from pystreams.runtime.signals import stop_on_signals
 from pystreams.runtime.supervisor.supervision import Instruction, Kill, Note, Start, Stop, Supervision
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
+from pystreams.serving.live.look import ClientLook, Described, Look, WorkerLook
 from pystreams.serving.stores.asking import Together
 from pystreams.serving.stores.lines import Line
 
 _WAIT_S: Final = 0.1
+
+#: Who looks at the workers waits for so long for their answers, and then sees those of the last time.
+_LOOK_S: Final = 1.0
 
 #: A number of reads that empties any pipe or socket.
 _LAST_READS_MAX: Final = 8
@@ -70,6 +74,10 @@ class Supervisor:
         self.lines: dict[int, Line] = {}
         #: Where other instances can ask for the workers' stores.
         self.endpoint: str | None = None
+        #: The last look at each worker that has a process, and what the workers have in common.
+        self.looks: dict[int, ClientLook] = {}
+        self.described: Described | None = None
+        self._looked = threading.Condition()
         self._jobs = jobs
         self._processes: dict[int, WorkerProcess] = {}
         self._selector = selectors.DefaultSelector()
@@ -111,6 +119,18 @@ class Supervisor:
         """Have all workers log where their threads are."""
         for process in list(self._processes.values()):
             process.ask_for_stacks()
+
+    def ask_for_looks(self) -> None:
+        """Ask all workers what they look like now, from any thread, and wait a moment for their answers."""
+        workers = self.supervision.workers
+        asked = {n: one for n, one in list(self._processes.items()) if workers[n].has_worked}
+        before = dict(self.looks)
+        for number, process in asked.items():
+            process.channel.send(LookRequest(with_group=number == min(asked)))
+        with self._looked:
+            self._looked.wait_for(
+                lambda: all(self.looks.get(number) is not before.get(number) for number in asked), _LOOK_S
+            )
 
     def _carry_out(self, instructions: Sequence[Instruction]) -> None:
         unstarted: dict[int, Failure] = {}
@@ -156,6 +176,7 @@ class Supervisor:
         del self._processes[process.number]
         self.measured.pop(process.number, None)
         self.lines.pop(process.number).hang_up()
+        self.looks.pop(process.number, None)
         process.close()
 
     def _sources(self, process: WorkerProcess) -> list[_Source]:
@@ -177,19 +198,29 @@ class Supervisor:
                 source.take(source.process, piece)
         return found
 
-    def _hear(self, process: WorkerProcess, message: Report | Measured | Failure) -> None:
-        if isinstance(message, Measured):
-            self.measured[process.number] = message
-        else:
-            self.supervision.heard(process.number, message)
+    def _hear(
+        self, process: WorkerProcess, message: Report | Measured | Described | ClientLook | Failure
+    ) -> None:
+        match message:
+            case Measured():
+                self.measured[process.number] = message
+            case Described():
+                self.described = message
+            case ClientLook():
+                with self._looked:
+                    self.looks[process.number] = message
+                    self._looked.notify_all()
+            case _:
+                self.supervision.heard(process.number, message)
 
 
 class WatchedWorkers:
     """All workers together. Implements ``serving.watched.Watched``."""
 
-    def __init__(self, supervisor: Supervisor, ready_lag: int | None) -> None:
+    def __init__(self, supervisor: Supervisor, ready_lag: int | None, clock: Clock) -> None:
         self._supervisor = supervisor
         self._ready_lag = ready_lag
+        self._clock = clock
 
     def health(self) -> Health:
         return self._supervisor.supervision.health(self._ready_lag)
@@ -200,6 +231,28 @@ class WatchedWorkers:
             for worker in list(self._supervisor.supervision.workers.values())
         ]
         return {"": own, **{one.client_id: one.samples for one in list(self._supervisor.measured.values())}}
+
+    def described(self) -> Described | None:
+        if self._supervisor.described is None:
+            self._supervisor.ask_for_looks()
+        return self._supervisor.described
+
+    def look(self) -> Look:
+        supervisor = self._supervisor
+        supervisor.ask_for_looks()
+        clients = [client for _, client in sorted(supervisor.looks.items())]
+        pids = supervisor.pids()
+        groups = [client.group for client in clients if client.group is not None]
+        return Look(
+            self._clock.now_ms(),
+            self.health(),
+            [msgspec.structs.replace(client, group=None) for client in clients],
+            [
+                WorkerLook(worker.number, worker.shown_state, worker.restarts, pids.get(worker.number))
+                for worker in list(supervisor.supervision.workers.values())
+            ],
+            max(groups, key=lambda group: group.at_ms, default=None),
+        )
 
 
 def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions, watch: WatchOptions) -> int:
@@ -215,7 +268,7 @@ def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions,
         Supervisor(supervision, {job.number: job for job in jobs}) as supervisor,
         on_stacks_request(supervisor.ask_for_stacks),
         shown(
-            WatchedWorkers(supervisor, watch.ready_lag), lambda: Together(supervisor.lines.copy), watch
+            WatchedWorkers(supervisor, watch.ready_lag, clock), lambda: Together(supervisor.lines.copy), watch
         ) as endpoint,
     ):
         supervisor.endpoint = endpoint

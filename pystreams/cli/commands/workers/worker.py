@@ -14,9 +14,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from itertools import count
+from queue import SimpleQueue
 from typing import NoReturn
 
-from pystreams.cli.commands.workers.channel import Channel, Job, Message, StacksRequest
+from pystreams.cli.commands.workers.channel import Channel, Job, LookRequest, Message, StacksRequest
 from pystreams.cli.stacks import log_stacks
 from pystreams.cli.terminal.exits import Exit, exit_of
 from pystreams.cli.terminal.logs import log_to_stderr
@@ -26,6 +27,7 @@ from pystreams.runtime.run_client import reached_the_end
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
 from pystreams.runtime.threads.progress import Progress
+from pystreams.serving.live.client_look import ClientLooks
 
 #: The time that a worker has for its last commit after its supervisor is gone.
 ORPHAN_TIMEOUT_S = 30.0
@@ -35,6 +37,9 @@ _REPORT_INTERVAL_S = 0.2
 #: Metrics follow every so many reports: they are larger, and nobody looks so often.
 _REPORTS_PER_MEASURED = 10
 
+#: A look waits for so long for a supervisor that does not read. The next one is newer.
+_LOOK_S = 1.0
+
 #: The last report, which has the final counts, waits for so long for a supervisor that does not read.
 _LAST_REPORT_S = 5.0
 
@@ -43,10 +48,11 @@ log = logging.getLogger(__name__)
 
 class Leash:
     """Listens to the supervisor. ``stop`` is set when the supervisor asks for it, or is gone; the stacks of all threads
-    are logged when it asks for them."""
+    are logged when it asks for them; ``looks`` has its requests for looks."""
 
     def __init__(self, messages: Iterator[Message]) -> None:
         self.stop = threading.Event()
+        self.looks: SimpleQueue[LookRequest] = SimpleQueue()
         self._messages = messages
         self._mutex = threading.Lock()
         #: None until the work begins.
@@ -62,6 +68,8 @@ class Leash:
         for message in self._messages:
             if isinstance(message, StacksRequest):
                 log_stacks(self._streams)
+            elif isinstance(message, LookRequest):
+                self.looks.put(message)
             else:
                 self._end_the_work()
         self._end_the_work()
@@ -145,9 +153,36 @@ class Reporter:
         )
 
 
+class Looker:
+    """Answers requests for looks, in a thread that waits for them."""
+
+    def __init__(self, channel: Channel, looks: ClientLooks, requests: SimpleQueue[LookRequest]) -> None:
+        self._channel = channel
+        self._looks = looks
+        self._requests = requests
+        self._described = False
+        threading.Thread(target=self._answer, name="looks", daemon=True).start()
+
+    def _answer(self) -> None:
+        while True:
+            request = self._requests.get()
+            while not self._requests.empty():
+                request = self._requests.get()
+            try:
+                self._look(request)
+            except Exception:
+                # The page shows the last look then, and the next request comes soon.
+                log.exception("the state of the worker is not known")
+
+    def _look(self, request: LookRequest) -> None:
+        if not self._described and (described := self._looks.described()) is not None:
+            self._described = self._channel.send(described, timeout_s=_LOOK_S)
+        self._channel.send(self._looks.look(with_group=request.with_group), timeout_s=_LOOK_S)
+
+
 def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) -> None:
-    """Run until the supervisor stops it; meanwhile answer questions about the stores. Raises the error with which the
-    application fails."""
+    """Run until the supervisor stops it; meanwhile answer questions about the stores, and requests for looks. Raises
+    the error with which the application fails."""
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
 
@@ -160,6 +195,7 @@ def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) 
         from pystreams.serving.stores.local import LocalStores
 
         LineServer(questions, LocalStores(streams))
+        Looker(channel, ClientLooks(streams, job.number), leash.looks)
     if job.endpoint is not None and streams.config.application_server is None:
         streams.set_application_server(job.endpoint)
     leash.begin(streams)

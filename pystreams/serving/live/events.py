@@ -1,0 +1,94 @@
+"""The state of an application as server-sent events: one a second, the same bytes for everybody who looks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+
+from pystreams.clock import Clock, Deadline
+from pystreams.serving.live.look import Look, Shown
+
+EVENTS_PATH: Final = "/events"
+
+#: So many streams may be open at once. Each takes one of the server's connections.
+STREAMS_MAX: Final = 8
+
+#: A stream ends after this time, and browsers open another one: a reader that has gone without a word does not keep its
+#: place.
+STREAM_S: Final = 300.0
+
+#: A look at the application, and an event, each so often.
+EVENT_S: Final = 1.0
+
+
+class States:
+    """The state as JSON. Those who look at the same time share a look at the application."""
+
+    def __init__(self, shown: Shown, clock: Clock) -> None:
+        self._shown = shown
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._fresh = Deadline(clock, 0)
+        self._last: tuple[Look, bytes] | None = None
+
+    def look(self) -> Look:
+        """The application, a moment ago."""
+        return self._latest()[0]
+
+    def state(self) -> bytes:
+        """The same as JSON."""
+        return self._latest()[1]
+
+    def _latest(self) -> tuple[Look, bytes]:
+        with self._lock:
+            if self._last is None or self._fresh.expired():
+                look = self._shown.look()
+                self._last = look, msgspec.json.encode(look)
+                self._fresh = Deadline(self._clock, 1000 * EVENT_S / 2)
+            return self._last
+
+
+class EventStreams:
+    """The open streams of events."""
+
+    def __init__(self, states: States, clock: Clock) -> None:
+        self._states = states
+        self._clock = clock
+        self._open = 0
+        self._ending = asyncio.Event()
+        #: The server's loop, once there was a stream.
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return self._open >= STREAMS_MAX
+
+    @property
+    def is_idle(self) -> bool:
+        return self._open == 0
+
+    def end(self) -> None:
+        """End all streams, from any thread: the server stops."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._ending.set)
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Events until the end of the stream's time, or of the server."""
+        self._open += 1
+        self._loop = asyncio.get_running_loop()
+        try:
+            life = Deadline(self._clock, 1000 * STREAM_S)
+            # The browser waits for so long before it opens the next stream.
+            yield b"retry: 1000\n\n"
+            while not (self._ending.is_set() or life.expired()):
+                yield b"data: " + await run_in_threadpool(self._states.state) + b"\n\n"
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._ending.wait(), EVENT_S)
+        finally:
+            self._open -= 1

@@ -1,0 +1,215 @@
+"""What there is to see of a running application, as data: the JSON of ``/state`` has the same fields.
+
+Times are in ms since the epoch, durations in ms, ratios from 0 to 1. None: not known, or not measured. Counts are those
+since the process started; the page makes rates of them. Lists are limited, because workers send them to their
+supervisor about once a second.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import msgspec
+
+from pystreams.runtime.health import Health
+
+#: A client shows so many tasks, those that are not running first, and so many of each other list.
+TASKS_MAX: Final = 256
+ROWS_MAX: Final = 64
+
+
+class Described(msgspec.Struct, frozen=True, tag=True):
+    """What does not change while the application runs. ``picture`` is the SVG of its topology, ``fingerprint`` that of
+    the program."""
+
+    application_id: str
+    log: str
+    guarantee: str
+    fingerprint: str
+    pystreams: str
+    python: str
+    picture: str
+
+
+class InputLook(msgspec.Struct, frozen=True):
+    """An input partition of a task; ``lag`` counts unprocessed records, by offsets."""
+
+    topic: str
+    partition: int
+    lag: int | None
+
+
+class RestoreLook(msgspec.Struct, frozen=True):
+    """A store that is being restored: ``done`` of ``total`` changelog offsets."""
+
+    store: str
+    done: int
+    total: int
+
+
+class TaskLook(msgspec.Struct, frozen=True):
+    """A task of a thread. ``buffered`` records were read and wait."""
+
+    task: str
+    status: str
+    processed: int
+    buffered: int
+    lag: int | None
+    stream_time_ms: int | None
+    inputs: list[InputLook]
+    restoring: list[RestoreLook]
+
+
+class StandbyLook(msgspec.Struct, frozen=True):
+    """A standby task; ``lag`` counts the changelog records that it lacks."""
+
+    task: str
+    lag: int | None
+
+
+class ThreadLook(msgspec.Struct, frozen=True):
+    """A thread with its tasks. The ratios are shares of the last minute; ``trouble`` is what keeps it from being
+    ready."""
+
+    name: str
+    state: str
+    records: int
+    processing: float | None
+    committing: float | None
+    polling: float | None
+    trouble: list[str]
+    tasks: list[TaskLook]
+    standbys: list[StandbyLook]
+
+
+class StepLook(msgspec.Struct, frozen=True):
+    """The records of a step. ``late`` ones came too late for a window, by ``late_ms`` at most, and a grace of
+    ``grace_ms`` would have kept them; they are also ``dropped``, or dead letters. ``processed`` is None where steps are
+    not counted."""
+
+    step: str
+    processed: int | None = None
+    late: int = 0
+    late_ms: int = 0
+    grace_ms: int = 0
+    dropped: int = 0
+    skipped: int = 0
+    dead_letters: int = 0
+
+
+class StoreLook(msgspec.Struct, frozen=True):
+    """The parts of a store that this client has, added up. ``reads`` of its cache, and those it could answer, are
+    ``hits``; ``entries`` are an estimate of RocksDB."""
+
+    store: str
+    reads: int | None
+    hits: int | None
+    entries: int | None
+    bytes: int | None
+
+
+class LeftOutLook(msgspec.Struct, frozen=True):
+    """Records that were left out for the same reason."""
+
+    fate: str
+    step: str
+    topic: str | None
+    why: str
+    records: int
+
+
+class FailureLook(msgspec.Struct, frozen=True):
+    """A record that failed. ``error`` is the text of the error, which may quote from the record."""
+
+    at_ms: int
+    fate: str
+    task: str
+    step: str
+    position: str
+    why: str
+    error: str
+
+
+class MemberLook(msgspec.Struct, frozen=True):
+    """A thread of the group, as the log knows it."""
+
+    thread: str
+    process_id: str
+    host: str
+    tasks: list[str]
+    standbys: list[str]
+    same_program: bool | None
+
+
+class CommittedLook(msgspec.Struct, frozen=True):
+    """An input partition, as the log knows it; ``lag`` counts the records that are not committed."""
+
+    topic: str
+    partition: int
+    task: str
+    committed: int | None
+    end: int
+    lag: int
+
+
+class GroupLook(msgspec.Struct, frozen=True):
+    """The application in all its processes, as its log knows it. ``trouble``: why the log could not be asked lately."""
+
+    at_ms: int
+    rebalancing: bool
+    members: list[MemberLook]
+    inputs: list[CommittedLook]
+    tasks: list[str]
+    trouble: str = ""
+
+
+class ClientLook(msgspec.Struct, frozen=True, tag=True):
+    """A client at one moment. ``more_tasks`` are not shown. ``group`` is None where it was not asked for, or is not
+    known yet."""
+
+    client_id: str
+    worker: int | None
+    at_ms: int
+    started_ms: int
+    state: str
+    health: Health
+    records: int
+    threads: list[ThreadLook]
+    more_tasks: int
+    steps: list[StepLook]
+    stores: list[StoreLook]
+    left_out: dict[str, int]
+    left_out_by: list[LeftOutLook]
+    failures: list[FailureLook]
+    group: GroupLook | None = None
+
+
+class WorkerLook(msgspec.Struct, frozen=True):
+    """A worker, as its supervisor sees it."""
+
+    number: int
+    state: str
+    restarts: int
+    pid: int | None
+
+
+class Look(msgspec.Struct, frozen=True):
+    """The application at one moment, as this process and its workers see it."""
+
+    at_ms: int
+    health: Health
+    clients: list[ClientLook]
+    workers: list[WorkerLook]
+    group: GroupLook | None
+
+
+class Shown(Protocol):
+    """A running application that the page shows. Called from the server's threads."""
+
+    def described(self) -> Described | None:
+        """What does not change; None before it is known."""
+        ...
+
+    def look(self) -> Look:
+        """The application now."""
+        ...

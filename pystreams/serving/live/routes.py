@@ -1,0 +1,81 @@
+"""The addresses of the live page: the page itself, its files, and the state as JSON and as events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from pystreams.clock import SystemClock
+from pystreams.serving.live.events import EVENTS_PATH, EventStreams, States
+from pystreams.serving.live.first_paint import first_paint
+from pystreams.serving.live.look import Shown
+
+_STATIC: Final = Path(__file__).parent / "static"
+
+_FRESH: Final = {"Cache-Control": "no-store"}
+
+#: Everything comes from this server, and no script is written into the page: a name cannot become one.
+_GUARDED: Final = {
+    **_FRESH,
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class _Files(StaticFiles):
+    """The files of the page, of which browsers ask each time whether they have changed: with the program, perhaps."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
+
+
+class LivePage:
+    """The page of one application."""
+
+    PATHS: Final = ("/state", EVENTS_PATH)
+
+    def __init__(self, shown: Shown, *, with_stores: bool) -> None:
+        """``with_stores``: keys can be looked up below ``/stores``."""
+        clock = SystemClock()
+        self._shown = shown
+        self._with_stores = with_stores
+        self._states = States(shown, clock)
+        self.events = EventStreams(self._states, clock)
+
+    def html(self) -> Response:
+        """The page, with the state of now."""
+        page = first_paint(self._shown.described(), self._states.look(), with_stores=self._with_stores)
+        return HTMLResponse(page, headers=_GUARDED)
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """All but the page itself."""
+        return (
+            Route("/state", self._state),
+            Route(EVENTS_PATH, self._events),
+            Mount("/static", _Files(directory=_STATIC)),
+        )
+
+    # Not ``async``: answered in a thread of its own, because it may wait for a lock of the client.
+    def _state(self, _request: Request) -> Response:
+        return Response(self._states.state(), media_type="application/json", headers=_FRESH)
+
+    async def _events(self, _request: Request) -> Response:
+        if self.events.is_full:
+            return PlainTextResponse(
+                "too many pages are open\n", 503, headers={**_FRESH, "Retry-After": "10"}
+            )
+        return StreamingResponse(self.events.events(), media_type="text/event-stream", headers=_FRESH)

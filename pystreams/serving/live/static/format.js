@@ -1,0 +1,72 @@
+// Numbers, times and durations as text.
+
+export const UNKNOWN = "–";
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const small = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+export function number(value) {
+  return value === null || value === undefined ? UNKNOWN : whole.format(value);
+}
+
+export function short(value) {
+  if (value === null || value === undefined) return UNKNOWN;
+  return Math.abs(value) < 10000 ? whole.format(value) : compact.format(value);
+}
+
+export function rate(value) {
+  if (value === null || value === undefined) return UNKNOWN;
+  return value > 0 && value < 10 ? small.format(value) : whole.format(value);
+}
+
+export function percent(ratio) {
+  if (ratio === null || ratio === undefined) return UNKNOWN;
+  return `${whole.format(ratio * 100)} %`;
+}
+
+export function bytes(value) {
+  if (value === null || value === undefined) return UNKNOWN;
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${value < 10 && unit > 0 ? value.toFixed(1) : whole.format(value)} ${units[unit]}`;
+}
+
+export function duration(ms) {
+  const units = [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]];
+  for (const [n, [name, size]] of units.entries()) {
+    if (ms < size) continue;
+    const [nextName, nextSize] = units[n + 1] ?? ["", 1];
+    const rest = nextName ? Math.floor((ms % size) / nextSize) : 0;
+    const first = `${Math.floor(ms / size)} ${name}`;
+    return rest && ms < size * 10 ? `${first} ${rest} ${nextName}` : first;
+  }
+  return `${Math.round(ms)} ms`;
+}
+
+// A time outside of the calendar is shown as its number.
+function iso(ms) {
+  const date = new Date(ms);
+  return Number.isNaN(date.getTime()) ? null : date.toISOString();
+}
+
+export function time(ms) {
+  if (ms === null || ms === undefined) return UNKNOWN;
+  return iso(ms)?.slice(0, 19).replace("T", " ") ?? String(ms);
+}
+
+export function date(ms) {
+  return iso(ms)?.slice(0, 10) ?? "";
+}
+
+export function clock(ms) {
+  return iso(ms)?.slice(11, 19) ?? String(ms);
+}
+
+export function plural(count, one, many = `${one}s`) {
+  return `${number(count)} ${count === 1 ? one : many}`;
+}

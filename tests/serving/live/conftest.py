@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.live.support import Log
+
+#: Names under which systems have it.
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+
+#: Beside others a browser, and what it looks at, may be slow.
+PATIENCE_MS = 240_000
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real browser without a window."""
+    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if found is None:
+        pytest.skip("no browser: apt-get install chromium")
+    with sync_playwright() as playwright:
+        # Without a sandbox it also runs as root, and with /tmp in containers with a small /dev/shm.
+        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+        browser = playwright.chromium.launch(executable_path=found, args=arguments, timeout=PATIENCE_MS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens the page of an application; whatever goes wrong on it fails the test. ``may_lose``: the connection may be
+    lost, which the browser reports, too."""
+    contexts, wrong = [], []
+
+    def visit(address: object, width: int = 1280, *, may_lose: bool = False, **settings: object) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": 900}, **settings)
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        if not may_lose:
+            page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.goto(f"http://{address}/")
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    log = Log(tmp_path)
+    yield log
+    log.close()

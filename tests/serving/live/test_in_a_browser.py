@@ -1,0 +1,295 @@
+"""The live page in a real browser moves while the application works; names and errors do not become a part of it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from pystreams import Streams
+from pystreams.ids import TopicPartition
+from pystreams.serving.address import Address
+from pystreams.serving.server import HttpServer
+from pystreams.serving.watched import WatchedClient
+from tests.live.support import Log, caught_up, eventually
+from tests.serving.http_kit import get
+from tests.serving.live.conftest import PATIENCE_MS
+from tests.serving.test_run_http import Run
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+HOSTILE = "<img src=/missing onerror=document.title='taken'>"
+
+COUNTING = """
+from pystreams import App
+
+app = App("counting", poll_ms=10)
+app.stream("in", key=str, value=int).group_by_key().count(name="counts").to_stream().to("out")
+"""
+
+expect.set_options(timeout=PATIENCE_MS)
+
+
+def counting(log: Log, process: str = "one", **settings) -> Streams:
+    """Counts by key; values of 0 fail."""
+    app = log.app(
+        "counting",
+        state_dir=log.path / process,
+        commit_interval_ms=100,
+        processing_exception_handler="continue",
+        **settings,
+    )
+
+    def check(value: int) -> int:
+        if value == 0:
+            raise ValueError(HOSTILE)
+        return value
+
+    checked = app.stream("in", key=str, value=int).map_values(check, value=int)
+    checked.group_by_key().count(name="counts").to_stream().to("out")
+    return Streams(app, broker=log.broker)
+
+
+@contextmanager
+def shown(streams: Streams) -> Iterator[Address]:
+    with HttpServer(Address.parse("127.0.0.1:0"), WatchedClient(streams, None)) as server, closing(streams):
+        yield server.address
+
+
+def row(page: Page, task: str) -> Locator:
+    return page.locator("#tasks tbody tr").filter(has=page.get_by_role("rowheader", name=task, exact=True))
+
+
+def number(element: Locator) -> float:
+    text = (element.text_content() or "").replace(",", "")
+    return float(text) if re.fullmatch(r"[\d.]+", text) else 0.0
+
+
+def test_rates_and_totals_move_while_records_arrive(log, visit):
+    log.create("in", "out", partitions=2)
+    with shown(streams := counting(log)) as address:
+        streams.start()
+        page = visit(address)
+        expect(page.get_by_role("heading", level=1)).to_have_text("counting")
+        expect(page.locator("#health")).to_have_text("Ready")
+        seconds = itertools.count(1)
+
+        def moves() -> bool:
+            second = next(seconds)
+            for partition in (0, 1):
+                log.write("in", [(str(n), 1, 1000 * second) for n in range(50)], partition=partition)
+            page.wait_for_timeout(250)
+            cells = row(page, "0_0").get_by_role("cell")
+            return number(page.locator("#rate")) > 0 and number(cells.nth(2)) > 0
+
+        eventually(moves)
+        before = number(page.locator("#processed"))
+        eventually(lambda: moves() and number(page.locator("#processed")) > before)
+        expect(page.locator(".badge[data-of='in']")).to_contain_text("lag")
+        expect(page.locator(".badge.of-frame")).to_contain_text("/s")
+        expect(page.locator(".badge[data-of='counts']")).to_be_visible()
+
+
+def test_a_partition_that_lags_and_a_task_that_is_behind_are_seen(log, visit):
+    log.create("in", "out", partitions=2)
+    with shown(streams := counting(log)) as address:
+        streams.start()
+        log.write("in", [("a", 1, 1_000)], partition=0)
+        log.write("in", [("a", 1, 91_000)], partition=1)
+        caught_up(streams)
+        page = visit(address)
+        expect(row(page, "0_0").locator(".when")).to_have_text("1 min 30 s behind")
+        expect(row(page, "0_1").locator(".when")).to_contain_text("00:01:31")
+        streams.pause()
+        log.write("in", [("a", 1, 2_000 + n) for n in range(17)], partition=0)
+        expect(row(page, "0_0").get_by_role("cell").nth(3)).to_have_text("17")
+        expect(row(page, "0_1").get_by_role("cell").nth(3)).to_have_text("0")
+        expect(page.locator("#lag")).to_have_text("17")
+        bars = page.locator("#inputs").get_by_role("img")
+        expect(bars).to_have_attribute("aria-label", "lag by partition: 0: 17, 1: 0")
+
+
+class Holding:
+    """A listener that holds the restore up after its first batch."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+
+    def on_restore_start(self, partition: TopicPartition, store: str, start: int, end: int) -> None:
+        self.go_on.wait(PATIENCE_MS / 1000)
+
+    def on_batch_restored(self, partition: TopicPartition, store: str, offset: int, records: int) -> None:
+        """The first one was held up."""
+
+    def on_restore_end(self, partition: TopicPartition, store: str, records: int) -> None:
+        """The first one was held up."""
+
+
+def test_a_task_that_restores_is_seen_until_it_runs(log, visit):
+    log.create("in", "out")
+    log.write("in", [(str(n), 1, n) for n in range(100)])
+    with closing(streams := counting(log)):
+        streams.start()
+        caught_up(streams)
+    shutil.rmtree(log.path / "one")
+    holding = Holding()
+    streams = counting(log)
+    streams.set_restore_listener(holding)
+    with shown(streams) as address:
+        streams.start()
+        try:
+            page = visit(address)
+            task = row(page, "0_0")
+            expect(task.locator(".status")).to_have_text("restoring 0 %")
+            expect(task.get_by_role("progressbar")).to_have_attribute("aria-label", re.compile("of 100$"))
+            expect(page.locator("#health")).to_have_text("Not ready")
+            expect(page.locator("#reasons")).to_contain_text("restores 0_0")
+        finally:
+            holding.go_on.set()
+        expect(task.locator(".status")).to_have_text("running")
+        expect(task.get_by_role("progressbar")).to_have_count(0)
+        expect(page.locator("#health")).to_have_text("Ready")
+
+
+def test_what_failed_is_shown_with_its_reason_and_stays_text(log, visit):
+    log.create("in", "out")
+    with shown(streams := counting(log)) as address:
+        streams.start()
+        page = visit(address)
+        log.write("in", [("a", 1, 1), ("a", 0, 2), ("a", 0, 3)])
+        expect(page.locator("#left-out")).to_have_text("2")
+        reason = page.locator("#reasons-left-out").get_by_role("row").nth(1)
+        expect(reason).to_contain_text("skipped: processing failed with ValueError")
+        expect(page.locator("#failures li")).to_have_count(2)
+        expect(page.locator("#failures .error").first).to_contain_text(HOSTILE)
+        expect(page.locator(".badge[data-status='bad']")).to_contain_text("2 failed")
+        assert page.locator("img").count() == 0
+        assert page.title() == "counting · pystreams"
+
+
+def test_names_of_a_program_stay_text_from_the_first_paint_on(log, visit):
+    log.create("in", "out")
+    app = log.app("naming")
+    app.stream(re.compile(HOSTILE), key=str, value=int).to("out")
+    with shown(Streams(app, broker=log.broker)) as address:
+        page = visit(address, java_script_enabled=False)
+        assert page.locator("img").count() == 0
+        assert page.title() == "pystreams · pystreams"
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone_and_a_desk_in_light_and_dark(log, visit, width: int, scheme: str):
+    log.create("in", "out", partitions=2)
+    with shown(streams := counting(log)) as address:
+        streams.start()
+        log.write("in", [("a", 1, 1), ("a", 0, 2)])
+        page = visit(address, width, color_scheme=scheme)
+        expect(page.locator("#failures li")).to_have_count(1)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        red, green, blue = page.evaluate(
+            "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
+        )
+        assert (red + green + blue > 3 * 128) is (scheme == "light")
+
+
+def test_the_keyboard_reaches_the_figures_of_the_picture(log, visit):
+    log.create("in", "out")
+    with shown(streams := counting(log)) as address:
+        streams.start()
+        page = visit(address)
+        expect(page.locator(".badge[data-of='in']")).to_be_visible()
+        page.locator("#topology").focus()
+        spoken = set()
+        for _ in range(10):
+            page.keyboard.press("Tab")
+            spoken.add(page.evaluate("document.activeElement.getAttribute('aria-label') ?? ''"))
+        assert any(text.startswith("in: lag ") for text in spoken), spoken
+        assert any(text.startswith("Sub-topology 0: 1 task") for text in spoken), spoken
+
+
+def test_the_state_can_be_read_without_scripts(log, visit):
+    log.create("in", "out", partitions=2)
+    with shown(streams := counting(log)) as address:
+        streams.start()
+        log.write("in", [("a", 1, 1)], partition=0)
+        caught_up(streams)
+        page = visit(address, java_script_enabled=False)
+        expect(page.locator("#health")).to_have_text("Ready")
+        expect(page.locator("#processed")).to_have_text("1")
+        expect(row(page, "0_1")).to_contain_text("running")
+        expect(page.locator("#topology svg")).to_be_visible()
+        expect(page.locator("noscript")).to_be_visible()
+
+
+def test_what_is_shown_is_known_to_be_old_when_the_application_is_gone(log, visit):
+    log.create("in", "out")
+    with shown(streams := counting(log)) as address:
+        streams.start()
+        page = visit(address, may_lose=True)
+        expect(page.locator("#rate")).to_have_text("0")
+        expect(page.locator("#connection")).to_be_hidden()
+    expect(page.locator("#connection")).to_have_text("No answer; what is shown is old")
+
+
+def served(folder: Path, *arguments: str) -> Run:
+    (folder / "counting.py").write_text(COUNTING, encoding="utf-8")
+    return Run(folder, "counting", "--http", "127.0.0.1:0", *arguments)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """A run of the command line, with records to count."""
+    (tmp_path / ".pystreams").mkdir()
+    log = Log(tmp_path / ".pystreams")
+    log.create("in", "out", partitions=4)
+    for partition in range(4):
+        log.write("in", [(f"key {partition}", 1, 1_000 * partition) for _ in range(5)], partition=partition)
+    runs: list[Run] = []
+
+    def start(*arguments: str) -> Run:
+        runs.append(served(tmp_path, *arguments))
+        return runs[-1]
+
+    yield start
+    for one in runs:
+        one.close()
+    log.close()
+
+
+def test_one_page_shows_all_workers(run, visit):
+    workers = run("--workers", "2")
+    page = visit(workers.address)
+    expect(page.locator("#health")).to_have_text("Ready")
+    expect(page.locator("#tasks tbody tr")).to_have_count(4)
+    expect(page.locator("#processed")).to_have_text("20")
+    expect(page.locator("#instances").get_by_role("heading")).to_have_text(["worker 1", "worker 2"])
+    expect(page.locator("#tasks .where", has_text="worker 1")).to_have_count(2)
+    expect(page.locator(".badge.of-frame")).to_have_attribute(
+        "aria-label", re.compile("^Sub-topology 0: 4 tasks")
+    )
+    page.close()
+    workers.send(signal.SIGTERM)
+    workers.ends_with(0)
+
+
+def test_a_key_is_looked_up_where_stores_are_served(run, visit):
+    alone = run()
+    eventually(lambda: get(alone.address, "/ready").status == 200)
+    page = visit(alone.address)
+    if get(alone.address, "/stores").status == 404:
+        expect(page.locator("#tasks tbody tr")).to_have_count(4)
+        expect(page.locator("#lookup")).to_be_hidden()
+        return
+    page.get_by_label("Store", exact=True).select_option("counts")
+    page.get_by_label("Key", exact=True).fill("key 2")
+    page.get_by_role("button", name="Look up").click()
+    expect(page.locator("#lookup-answer")).to_contain_text("5")

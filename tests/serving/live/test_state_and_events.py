@@ -1,0 +1,217 @@
+"""The state is the same as JSON, as events and for all processes; and nobody is asked for it while nobody looks."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from typing import Any
+
+import msgspec
+import pytest
+
+from pystreams import Streams
+from pystreams.runtime.health import Health
+from pystreams.serving.address import Address
+from pystreams.serving.live import events as events_module
+from pystreams.serving.live.events import STREAMS_MAX
+from pystreams.serving.live.look import Look
+from pystreams.serving.server import HttpServer
+from pystreams.serving.watched import WatchedClient
+from tests.live.support import Log, caught_up, eventually
+from tests.serving.http_kit import get
+
+pytestmark = pytest.mark.live
+
+
+class Counted:
+    """An application that counts how often somebody looks at it."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def health(self) -> Health:
+        return Health(live=True, ready=True)
+
+    def samples(self) -> dict[str, Any]:
+        return {}
+
+    def described(self) -> None:
+        return None
+
+    def look(self) -> Look:
+        self.looks += 1
+        return Look(self.looks, self.health(), [], [], None)
+
+
+@pytest.fixture
+def counted() -> Counted:
+    return Counted()
+
+
+@pytest.fixture
+def server(counted: Counted) -> Iterator[HttpServer]:
+    with HttpServer(Address.parse("127.0.0.1:0"), counted) as server:
+        yield server
+
+
+class Stream:
+    """An open stream of events."""
+
+    def __init__(self, address: Address) -> None:
+        self._connection = http.client.HTTPConnection(address.host, address.port, timeout=120)
+        self._connection.request("GET", "/events", headers={"Accept": "text/event-stream"})
+        self.answer = self._connection.getresponse()
+
+    def event(self) -> Any:
+        """The next state; None at the end of the stream."""
+        for line in self.answer:
+            if line.startswith(b"data: "):
+                return msgspec.json.decode(line.removeprefix(b"data: "))
+        return None
+
+    def close(self) -> None:
+        self.answer.close()
+        self._connection.close()
+
+
+@pytest.fixture
+def listen(server: HttpServer) -> Iterator[Any]:
+    with ExitStack() as opened:
+        yield lambda: opened.enter_context(closing(Stream(server.address)))
+
+
+def test_events_follow_each_other_and_have_the_state(server, listen):
+    stream = listen()
+    assert stream.answer.headers["content-type"].startswith("text/event-stream")
+    first, second = stream.event(), stream.event()
+    assert second["at_ms"] > first["at_ms"]
+    assert first.keys() == get(server.address, "/state").json.keys()
+
+
+def test_nobody_looks_at_the_application_while_nobody_looks_at_the_page(counted, server, listen):
+    stream = listen()
+    assert stream.event() is not None
+    stream.close()
+    eventually(lambda: server._live_page.events.is_idle)
+    looks = counted.looks
+    # An event would have come within this time.
+    time.sleep(3 * events_module.EVENT_S)
+    assert counted.looks == looks
+
+
+def test_those_who_look_at_the_same_time_share_a_look(counted, server):
+    get(server.address, "/state")
+    before = counted.looks
+    began = time.monotonic()
+    readers = [threading.Thread(target=get, args=(server.address, "/state")) for _ in range(20)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    seconds = time.monotonic() - began
+    assert counted.looks - before <= 1 + seconds / (events_module.EVENT_S / 2)
+
+
+def test_one_stream_too_many_is_refused_and_costs_no_other_page(server, listen):
+    streams = [listen() for _ in range(STREAMS_MAX)]
+    assert all(stream.event() for stream in streams)
+    refused = get(server.address, "/events")
+    assert refused.status == 503
+    assert refused.headers["retry-after"]
+    assert get(server.address, "/ready").status == 200
+    streams[0].close()
+    eventually(lambda: not server._live_page.events.is_full)
+    assert listen().event() is not None
+
+
+def test_streams_end_after_their_time_and_with_the_server(monkeypatch, counted):
+    with HttpServer(Address.parse("127.0.0.1:0"), counted) as server:
+        monkeypatch.setattr(events_module, "STREAM_S", 0.5)
+        with closing(Stream(server.address)) as short:
+            assert short.event() is not None
+            assert short.event() is None
+        monkeypatch.setattr(events_module, "STREAM_S", 300.0)
+        held = Stream(server.address)
+        assert held.event() is not None
+    with closing(held):
+        while held.event() is not None:
+            """What was under way."""
+
+
+def test_streams_outlive_the_limit_of_other_connections(monkeypatch, server, listen):
+    monkeypatch.setattr("pystreams.serving.server.CONNECTION_S", 1.0)
+    stream = listen()
+    began = time.monotonic()
+    while time.monotonic() - began < 3.0:
+        assert stream.event() is not None
+
+
+def test_the_page_may_load_from_this_server_alone_and_runs_no_script_of_its_own(server):
+    page = get(server.address, "/", Accept="text/html")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http://" not in page.text.replace("http://www.w3.org/", "")
+    assert "<script>" not in page.text
+    assert " style=" not in page.text
+    assert page.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../routes.py", "/static/%2e%2e/routes.py", "/static//etc/passwd", "/static/"]
+)
+def test_only_files_of_the_page_are_served(server, path):
+    assert get(server.address, path).status == 404
+    assert get(server.address, "/static/page.js").status == 200
+
+
+def test_programs_get_a_list_of_the_pages(server):
+    assert get(server.address, "/").text.split() == ["/metrics", "/live", "/ready", "/state", "/events"]
+
+
+def copying(log: Log, process: str) -> Streams:
+    app = log.app("copying", state_dir=log.path / process, commit_interval_ms=100)
+    app.stream("in", key=str, value=int).to("out")
+    return Streams(app, broker=log.broker)
+
+
+def test_a_process_knows_which_tasks_the_others_have(log):
+    log.create("in", "out", partitions=2)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(closing(copying(log, process))) for process in ("one", "two")]
+        for streams in clients:
+            streams.start()
+        for streams in clients:
+            caught_up(streams)
+        watched = WatchedClient(clients[0], None)
+
+        def all_known() -> Look | None:
+            look = watched.look()
+            known = look.group is not None and sum(len(member.tasks) for member in look.group.members) == 2
+            return look if known else None
+
+        look = eventually(all_known)
+    own = {task.task for client in look.clients for thread in client.threads for task in thread.tasks}
+    elsewhere = {task for member in look.group.members for task in member.tasks} - own
+    assert len(own) == len(elsewhere) == 1
+    assert look.group.tasks == ["0_0", "0_1"]
+    assert {(one.topic, one.partition, one.lag) for one in look.group.inputs} == {("in", 0, 0), ("in", 1, 0)}
+
+
+def test_a_look_goes_through_the_channel_of_a_worker_as_it_is(log):
+    log.create("in", "out", partitions=2)
+    with closing(copying(log, "one")) as streams:
+        streams.start()
+        log.write("in", [("a", 1, 5)])
+        caught_up(streams)
+        watched = WatchedClient(streams, None)
+        described = watched.described()
+        assert described is not None
+        assert "copying" in described.application_id
+        assert described.picture.startswith("<svg")
+        client = watched.look().clients[0]
+    assert msgspec.json.decode(msgspec.json.encode(client), type=type(client)) == client
+    assert client.records == 1
