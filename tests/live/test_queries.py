@@ -186,7 +186,9 @@ def test_what_a_store_cannot_be_asked_is_told_with_what_it_can(log: Log) -> None
     for name, read in (("fetch", store.fetch), ("find_sessions", store.find_sessions)):
         with pytest.raises(StateError, match=f"counts does not have {name}: it is a timestamped-key") as told:
             read("k1", 0, 1)
-        assert "all, approximate_count, get, query, range" in str(told.value)
+        assert "all, approximate_count, get, prefix_scan, query, range, reverse_all, reverse_range" in str(
+            told.value
+        )
 
 
 def test_who_asks_again_and_again_does_not_wait_for_an_idle_thread_each_time(log: Log) -> None:
