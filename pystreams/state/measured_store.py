@@ -72,7 +72,8 @@ class StoreMeasures:
                 setattr(store, name, timing(getattr(store, name)))
             elif of_all is not None:
                 of_class[name] = timing(of_all)
-        store.__class__ = type(type(store).__name__, (type(store),), {"__slots__": (), **of_class})
+        measured: type[Any] = type(type(store).__name__, (type(store),), {"__slots__": (), **of_class})
+        store.__class__ = measured
 
     def _timings(self, store: Store) -> dict[str, Callable[[_Method], _Method]]:
         hits = None
