@@ -15,8 +15,8 @@ from pystreams.record import RecordBatch
 #: The bytes of a record besides its key, value, headers and topic's name: timestamp, offset and partition. Source:
 #: org.apache.kafka.streams.processor.internals.ClientUtils.recordSizeInBytes.
 _RECORD_BYTES: Final = 8 + 8 + 4
-#: Ages are measured in one turn of each second, for each source and sink: of all records they would cost a quarter of the
-#: instructions of a copy.
+#: Ages are measured in one turn of each second, for each source and sink: of all records they would cost a quarter of
+#: the instructions of a copy.
 _AGES_INTERVAL_MS: Final = 1_000.0
 
 
