@@ -7,7 +7,9 @@ import re
 from dataclasses import fields
 
 import pytest
+from typer.main import get_command
 
+from pystreams.cli.main import app as commands
 from pystreams.config import StreamsConfig
 from tests.docs.manual import DOCS, Block, sections
 
@@ -51,8 +53,15 @@ def test_the_unit_starts_the_application_and_names_exit_codes_that_another_start
     assert service["KillSignal"] == "SIGTERM"
 
 
+def options() -> set[str]:
+    """The options of ``run`` that the environment may give, without the prefix."""
+    run = get_command(commands).commands["run"]  # type: ignore[attr-defined]
+    variables = [str(option.envvar) for option in run.params if option.envvar]
+    return {variable.removeprefix("PYSTREAMS_").lower() for variable in variables}
+
+
 def test_every_variable_of_the_environment_is_a_setting() -> None:
-    known = {field.name for field in fields(StreamsConfig)} | {"sasl_password"}
+    known = {field.name for field in fields(StreamsConfig)} | {"sasl_password"} | options()
     named = {
         name.lower()
         for page in HOW_TO.glob("*.md")

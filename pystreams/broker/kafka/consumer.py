@@ -326,6 +326,9 @@ class KafkaConsumer:
                 self.seek({partition: reading.position})
         elif is_unknown_topic(error):
             self._failures[partition] = _deleted(partition, reading)
+        elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            # librdkafka looks for the coordinator of a group that nobody uses: no permission for it is needed.
+            log.debug("%s: %s", self._where, text(error))
         elif is_unavailable(error):
             log.warning("%s: %s: %s", self._where, partition, text(error))
         else:
