@@ -38,8 +38,8 @@ def on_stacks_request(answer: Callable[[], None]) -> Iterator[None]:
 
 
 def log_stacks(streams: Streams | None) -> None:
-    """Log the stacks of all threads of this process, those of stream threads with their state and tasks after their last
-    round."""
+    """Log the stacks of all threads of this process, those of stream threads with their state and tasks, as they were
+    after the last round."""
     stream_threads = () if streams is None else streams.progress().threads
     known = {thread.name: _described(thread) for thread in stream_threads}
     names = {thread.ident: thread.name for thread in threading.enumerate()}

@@ -22,8 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 from pystreams import App
 
-app = App("stopping", commit_interval_ms=3_600_000, poll_ms=50)
-app.stream("stopping-in", key=str, value=str).group_by_key().count(name="counts").to_stream().to("stopping-out")
+app = App("stopping-{tasks}", commit_interval_ms=3_600_000, poll_ms=50)
+counts = app.stream("stopping-in-{tasks}", key=str, value=str).group_by_key().count(name="counts")
+counts.to_stream().to("stopping-out-{tasks}")
 """
 
 
@@ -35,14 +36,15 @@ def measure(tasks: int, keys: int, servers: str | None) -> tuple[float, str]:
     """Seconds from the signal to the end of the process, and its last line."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        (folder / "stopping.py").write_text(PROGRAM, encoding="utf-8")
+        (folder / "stopping.py").write_text(PROGRAM.format(tasks=tasks), encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"}
         if servers is not None:
             environment["PYSTREAMS_BOOTSTRAP_SERVERS"] = servers
-        topics = ["stopping-in", "stopping-out"]
+        # A broker deletes topics later: no two measurements have the same.
+        topics = [f"stopping-in-{tasks}", f"stopping-out-{tasks}"]
         create = command("topics", "create", *topics, "--partitions", str(tasks))
         subprocess.run(create, cwd=folder, env=environment, check=True, capture_output=True)
-        produce = command("produce", "stopping-in", "-k", "=")
+        produce = command("produce", topics[0], "-k", "=")
         records = "".join(f"key{number}=x\n" for number in range(keys))
         subprocess.run(
             produce, cwd=folder, env=environment, check=True, input=records.encode(), capture_output=True

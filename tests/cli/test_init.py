@@ -62,7 +62,7 @@ def test_every_file_is_there_and_has_the_projects_name(shop):
     files = {str(path.relative_to(shop)): path.read_text() for path in shop.rglob("*") if path.is_file()}
     assert set(files) == CREATED
     assert [name for name, text in files.items() if "{{" in text or "}}" in text] == []
-    assert f'dependencies = ["msgspec", "{DISTRIBUTION}>={__version__}"]' in files["pyproject.toml"]
+    assert f'dependencies = ["msgspec", "{DISTRIBUTION}[http]>={__version__}"]' in files["pyproject.toml"]
 
 
 def test_its_own_tests_pass(shop):

@@ -84,17 +84,19 @@ COMMANDS = [
 ]
 
 
-def test_commands_that_work_show_no_secret(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_commands_that_work_show_and_write_no_secret(tmp_path: Path, environment: dict[str, str]) -> None:
+    looked_at = set()
     for arguments in COMMANDS:
         code, printed = command(tmp_path, environment, *arguments, stdin="to be or not\n")
         # Nobody runs it while its status is asked for.
         assert code == (1 if arguments[0] == "status" else 0), f"{arguments}: {printed}"
         assert secrets_in(printed) == [], arguments
-    files = [path for path in (tmp_path / ".pystreams").rglob("*") if path.is_file()]
-    assert files
-    for path in files:
-        content = path.read_bytes()
-        assert [secret for secret in SECRETS if secret.encode() in content] == [], path
+        for path in (tmp_path / ".pystreams").rglob("*"):
+            if path.is_file():
+                looked_at.add(path.name)
+                content = path.read_bytes()
+                assert [secret for secret in SECRETS if secret.encode() in content] == [], path
+    assert {"topology.json", "process.json", "CURRENT"} <= looked_at
 
 
 def test_commands_that_are_refused_show_no_secret(tmp_path: Path, environment: dict[str, str]) -> None:
