@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -19,6 +21,7 @@ from packaging.specifiers import SpecifierSet
 
 from pystreams.cli.commands.init import project_files
 from pystreams.cli.main import app as commands
+from tests.cli.workers.workers_kit import WorkersRun, children
 from tests.kafka.server import free_port
 from tests.live.support import eventually
 from tests.package.build_kit import ROOT
@@ -245,3 +248,23 @@ def test_our_own_application_is_healthy_as_its_image_asks_and_prometheus_scrapes
         finally:
             running.terminate()
     assert running.returncode == 0
+
+
+def test_as_process_1_it_ends_on_sigterm_and_has_committed(tmp_path):
+    """As in a container: the kernel drops signals for which process 1 has no handler."""
+    alone = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+    if shutil.which("unshare") is None or subprocess.run([*alone, "true"], check=False).returncode:
+        pytest.skip("needs a namespace of processes")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    create = [sys.executable, "-m", "pystreams", "topics", "create", "lines", "word-counts"]
+    subprocess.run(create, cwd=tmp_path, env=environment, check=True)
+    run = WorkersRun(tmp_path, "apps.wordcount", "--verbose", under=alone)
+    try:
+        run.says("REBALANCING -> RUNNING")
+        (first,) = children(run.process.pid)
+        assert Path(f"/proc/{first}/status").read_text().split("NSpid:")[1].split()[:2] == [str(first), "1"]
+        os.kill(first, signal.SIGTERM)
+        run.ends_with(0)
+        assert "all is committed" in run.text
+    finally:
+        run.close()
