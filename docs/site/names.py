@@ -54,6 +54,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
             "PunctuationType",
             "Record",
             "Change",
+            "Position",
             "Stores",
         ),
     ),

@@ -156,7 +156,7 @@ class KGroupedStream(Generic[K, V]):
         *,
         merge: Any = None,
         step: str | None = None,
-        **store_or_fields: Any,
+        **store: Any,
     ) -> table.KTable[K, Any]:
         """Aggregate the values of each key: ``aggregator(aggregate, value)`` returns the next aggregate.
 
@@ -170,9 +170,7 @@ class KGroupedStream(Generic[K, V]):
         Instead of the functions, keyword arguments may declare the fields of the aggregate: ``total=agg.sum("cents")``
         (``pystreams.agg``).
         """
-        fields, arguments = split(
-            store_or_fields, step, merge, initializer=initializer, aggregator=aggregator
-        )
+        fields, arguments = split(store, step, merge, initializer=initializer, aggregator=aggregator)
         options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._place.context, AGGREGATE)
         if fields:

@@ -20,9 +20,10 @@ _STORE_ARGUMENTS = frozenset(field.name for field in fields(StoreOptions))
 
 def suggests_keywords(cls: C) -> C:
     """Have the public methods that a class defines raise ``TypeError`` for an unknown keyword argument with the nearest
-    known one. Python itself does so since 3.13, but not for arguments that a method collects for its store."""
+    known one. Python itself does so since 3.13, but not for arguments that a method collects for its store. An argument
+    of ``aggregate`` may be any field of a declared aggregate: it checks them itself."""
     for name, method in list(vars(cls).items()):
-        if inspect.isfunction(method) and not name.startswith("_"):
+        if inspect.isfunction(method) and not name.startswith("_") and name != "aggregate":
             setattr(cls, name, _checked(method))
     return cls
 

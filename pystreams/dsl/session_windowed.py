@@ -161,16 +161,14 @@ class SessionWindowedKStream(Generic[K, V]):
         merger: Any = None,
         *,
         step: str | None = None,
-        **store_or_fields: Any,
+        **store: Any,
     ) -> table.KTable[Windowed[K], Any]:
         """Aggregate the values of each key and session, as ``KGroupedStream.aggregate``.
 
         ``merger(one, two)``, or with the key first, merges two aggregates: that of the new session, which starts with
         ``initializer()``, and those of the sessions that it replaces, in the order of their ends.
         """
-        fields, arguments = split(
-            store_or_fields, step, initializer=initializer, aggregator=aggregator, merger=merger
-        )
+        fields, arguments = split(store, step, initializer=initializer, aggregator=aggregator, merger=merger)
         options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._grouped._place.context, AGGREGATE)
         if fields:

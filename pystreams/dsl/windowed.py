@@ -164,12 +164,10 @@ class TimeWindowedKStream(Generic[K, V]):
         *,
         merge: Any = None,
         step: str | None = None,
-        **store_or_fields: Any,
+        **store: Any,
     ) -> table.KTable[Windowed[K], Any]:
         """Aggregate the values of each key and window, as ``KGroupedStream.aggregate``."""
-        fields, arguments = split(
-            store_or_fields, step, merge, initializer=initializer, aggregator=aggregator
-        )
+        fields, arguments = split(store, step, merge, initializer=initializer, aggregator=aggregator)
         options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._grouped._place.context, AGGREGATE)
         if fields:

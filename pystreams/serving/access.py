@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +14,8 @@ from pystreams.serving.health_pages import PATHS
 from pystreams.serving.refusals import refusal
 
 #: A browser asks its user for a password when it is refused, and then sends it with the page's requests, too.
-_CHALLENGE: Final = 'Bearer, Basic realm="pystreams: any user, the token as password", charset="UTF-8"'
+#: Programs send the token as a bearer's; Chromium looks at one scheme alone.
+_CHALLENGE: Final = 'Basic realm="pystreams: any user, the token as password", charset="UTF-8"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _given(authorization: str) -> bytes:
         case "basic":
             try:
                 _, _, password = base64.b64decode(given, validate=True).partition(b":")
-            except binascii.Error:
+            except ValueError:
                 return b""
             return password
     return b""

@@ -18,7 +18,7 @@ from tests.package.build_kit import ROOT
 #: What the extras ``backfill``, ``pandas`` and ``http`` bring, by the names under which it is imported.
 EXTRAS = {
     *("cloudpickle", "loky", "numpy", "pandas", "py4j", "pyarrow", "pyspark"),
-    *("prometheus_client", "starlette", "uvicorn"),
+    *("anyio", "h11", "prometheus_client", "starlette", "uvicorn"),
 }
 
 #: What is only loaded by those who have one of them.
@@ -30,9 +30,17 @@ OF_EXTRAS = (
     "pystreams.dsl.operators.partial_",
     "pystreams.dsl.operators.state_columns",
     "pystreams.log.tables",
+    "pystreams.serving.access",
+    "pystreams.serving.asgi",
+    "pystreams.serving.connections",
+    "pystreams.serving.health_pages",
+    "pystreams.serving.limits",
+    "pystreams.serving.live.",
     "pystreams.serving.pages",
     "pystreams.serving.prometheus",
+    "pystreams.serving.refusals",
     "pystreams.serving.server",
+    "pystreams.serving.stores.",
 )
 
 IMPORT_ALL = """

@@ -277,7 +277,7 @@ def test_a_store_of_an_application_that_does_not_run_is_not_reachable(tmp_path):
         page = application.key("counts", "a")
         assert (page.status, page.json["code"]) == (503, "unreachable")
         assert page.headers["retry-after"] == "1"
-        assert "key 'a' of store counts cannot be read now" in page.json["error"]
+        assert "stores cannot be read through this client any more" in page.json["error"]
 
 
 def test_json_is_what_pages_are(counts):

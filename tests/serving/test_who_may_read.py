@@ -3,6 +3,7 @@ everybody may. Metrics and health everybody reads."""
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import http.client
 import ipaddress
@@ -56,13 +57,24 @@ def test_with_a_token_nobody_reads_stores_without_it():
     with served(token=TOKEN) as server:
         page = get(server.address, "/stores")
         assert (page.status, page.json["code"]) == (401, "unauthorized")
-        assert page.headers["www-authenticate"] == "Bearer"
+        assert page.headers["www-authenticate"].startswith("Basic realm=")
         assert get(server.address, "/").status == 401
         assert get(server.address, "/nothing").status == 401
         for path in OPEN:
             assert get(server.address, path).status == 200
         assert get(server.address, "/stores", Authorization=f"Bearer {TOKEN}").status == 200
         assert get(server.address, "/stores", Authorization=f"bearer  {TOKEN} ").status == 200
+
+
+def test_a_browser_sends_the_token_as_the_password_of_any_user():
+    def basic(text: str) -> str:
+        return "Basic " + base64.b64encode(text.encode()).decode()
+
+    with served(token=TOKEN) as server:
+        assert get(server.address, "/stores", Authorization=basic(f"ann:{TOKEN}")).status == 200
+        assert get(server.address, "/stores", Authorization=basic(f"ann:{TOKEN}x")).status == 401
+        assert get(server.address, "/stores", Authorization=basic(TOKEN)).status == 401
+        assert get(server.address, "/stores", Authorization="Basic \xff").status == 401
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import pytest
 import pystreams
 
 EXPORTED = """
-    App BranchedKStream Change CogroupedKStream ConfigError EmitStrategy FixedKeyProcessor GlobalKTable JoinWindows
-    JsonSerde KGroupedStream KGroupedTable KStream KTable MsgpackSerde Position
+    App BranchedKStream Change CogroupedKStream ConfigError EmitStrategy Expression FixedKeyProcessor GlobalKTable
+    JoinWindows JsonSerde KGroupedStream KGroupedTable KStream KTable MsgpackSerde Position
     Processor ProcessorContext ProcessorWrapper PunctuationType Record Serde
     SessionWindowedCogroupedKStream SessionWindowedKStream SessionWindowedSerde SessionWindows SlidingWindows Stores
     Streams StreamsBuilder StreamsConfig StreamsError Suppressed TimeWindowedCogroupedKStream TimeWindowedKStream
     TimeWindowedSerde TimeWindows Topology TopologyError TopologyTestDriver UnlimitedWindows ValueTransformer
-    WhenFull Windowed agg open_log
+    WhenFull Windowed agg field open_log
 """
 
 

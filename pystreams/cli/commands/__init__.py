@@ -3,7 +3,8 @@ only ``topics`` and ``dlq`` are applications of typer, with a function for each 
 
 ``init`` begins a project; ``topics``, ``produce``, ``consume`` and ``dlq`` work on a log; ``run``, ``doctor``,
 ``status`` (with ``lag``), ``describe``, ``diff`` and ``reset`` on an application; ``backfill``, ``verify`` and
-``archive`` on its history; ``snapshots`` on copies of its state.
+``archive`` on its history; ``snapshots`` on copies of its state. ``stores`` has ``get`` and ``scan``, which
+look into the stores of a running application.
 
 ``late_records`` is what ``describe --late`` shows. ``backfill``, ``verify``, ``doctor``, ``status`` and ``dlq`` are
 packages, with the functions in their module ``command``. ``workers`` are the processes of ``run --workers``, and

@@ -190,8 +190,7 @@ def run(
         "allow_expired": allow_expired,
         "accept_loss": ",".join(accept_loss) if accept_loss else None,
     }
-    http_options = HttpOptions(http_token_file, http_open, http_cert, http_key)
-    watch = WatchOptions.parse(http, ready_lag, http_options)
+    watch = WatchOptions.parse(http, ready_lag, HttpOptions(http_token_file, http_open, http_cert, http_key))
     profile_options = ProfileOptions(profile, picture)
     profile_options.check_workers(workers)
     if reload:

@@ -40,13 +40,14 @@ class DeadProcess:
         self.number = job.number
         self.last_lines: list[str] = []
         self.channel, self.output, self.log = Endless(), Endless(), Endless()
+        self.questions, self._answers = socket.socketpair()
         self.pid = 0
 
     def exit_code(self) -> int:
         return 7
 
     def close(self) -> None:
-        for opened in (self.channel, self.output, self.log):
+        for opened in (self.channel, self.output, self.log, self._answers):
             opened.close()
 
 

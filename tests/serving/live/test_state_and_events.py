@@ -142,7 +142,7 @@ def test_streams_end_after_their_time_and_with_the_server(monkeypatch, counted):
 
 
 def test_streams_outlive_the_limit_of_other_connections(monkeypatch, server, listen):
-    monkeypatch.setattr("pystreams.serving.server.CONNECTION_S", 1.0)
+    monkeypatch.setattr("pystreams.serving.connections.CONNECTION_S", 1.0)
     stream = listen()
     began = time.monotonic()
     while time.monotonic() - began < 3.0:
@@ -188,15 +188,15 @@ def test_a_process_knows_which_tasks_the_others_have(log):
             caught_up(streams)
         watched = WatchedClient(clients[0], None)
 
-        def all_known() -> Look | None:
+        def one_each() -> Look | None:
             look = watched.look()
-            known = look.group is not None and sum(len(member.tasks) for member in look.group.members) == 2
-            return look if known else None
+            own = {task.task for client in look.clients for thread in client.threads for task in thread.tasks}
+            all_known = (
+                {task for member in look.group.members for task in member.tasks} if look.group else set()
+            )
+            return look if len(own) == 1 and len(all_known - own) == 1 else None
 
-        look = eventually(all_known)
-    own = {task.task for client in look.clients for thread in client.threads for task in thread.tasks}
-    elsewhere = {task for member in look.group.members for task in member.tasks} - own
-    assert len(own) == len(elsewhere) == 1
+        look = eventually(one_each)
     assert look.group.tasks == ["0_0", "0_1"]
     assert {(one.topic, one.partition, one.lag) for one in look.group.inputs} == {("in", 0, 0), ("in", 1, 0)}
 

@@ -115,6 +115,7 @@ def test_settings_of_kafka_streams_have_javas_defaults_where_they_mean_the_same(
     config = StreamsConfig.of(application_id="app")
     ours = {
         "application_id",
+        "application_server",
         "client_id",
         "commit_interval_ms",
         "default_key_serde",
