@@ -24,7 +24,7 @@ class Returned(Enum):
     VALUE_OF_EACH = ("each", 1)
 
     def __init__(self, *steps: str | int) -> None:
-        # Before Python 3.11.4 the value of WHOLE is not the empty tuple.
+        # Not ``value``: enums of Python 3.11.2, which Debian 12 has, lose the empty tuple of WHOLE.
         self.steps = steps
 
 
