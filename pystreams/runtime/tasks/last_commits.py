@@ -8,10 +8,10 @@ before it commits for the first time: until then nothing that it has done is fin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from pystreams.broker.port import CommittedOffset, Member
-from pystreams.errors import BrokerUnavailableError, TaskMigratedError
+from pystreams.errors import BrokerUnavailableError, TaskMigratedError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.tasks.active_task import ActiveTask
 
@@ -33,12 +33,15 @@ class NewestOffsets:
 class LastCommits:
     """Reads and compares the last commits of the tasks of one thread.
 
-    Its methods raise ``BrokerUnavailableError`` if the group does not answer, or with offsets that are too old.
+    Its methods raise ``BrokerUnavailableError`` if the group does not answer, or with offsets that are too old, and
+    ``TopicError`` if there are none any more because a topic was deleted.
     """
 
-    def __init__(self, member: Member, newest: NewestOffsets) -> None:
+    def __init__(self, member: Member, newest: NewestOffsets, topics: Callable[[], Collection[str]]) -> None:
+        """``topics`` lists those that exist: with a topic its offsets are deleted."""
         self._member = member
         self._newest = newest
+        self._topics = topics
 
     def find(self, tasks: Collection[ActiveTask]) -> None:
         """Tasks are to go on where the group says."""
@@ -85,6 +88,7 @@ class LastCommits:
         answer = self._member.committed([partition for task in tasks for partition in task.inputs])
         old = sorted(partition for partition, at in answer.items() if self._newest.is_older(partition, at))
         if old:
+            self._require_topics({partition.topic for partition in old if answer[partition] is None})
             raise BrokerUnavailableError(
                 "The group answers with older offsets than before, or without any",
                 where=", ".join(map(str, old)),
@@ -95,3 +99,13 @@ class LastCommits:
         for partition, at in committed.items():
             self._newest.saw(partition, at)
         return committed
+
+    def _require_topics(self, names: Collection[str]) -> None:
+        """Raise ``TopicError`` if one of these topics was deleted."""
+        deleted = sorted(set(names).difference(self._topics())) if names else []
+        if deleted:
+            raise TopicError(
+                f"Topic {deleted[0]!r} was deleted, and the group's offsets with it",
+                where=", ".join(deleted),
+                hint="create it again, then restart the application",
+            )

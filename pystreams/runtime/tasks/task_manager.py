@@ -98,7 +98,9 @@ class TaskManager:
         self._opener = opener
         self._restorer = restorer
         self._cache = cache
-        self._last_commits = LastCommits(clients.member, context.newest_offsets)
+        self._last_commits = LastCommits(
+            clients.member, context.newest_offsets, context.admin.partition_counts
+        )
         self._guard = _guard_of(context, clients, self._last_commits, thread)
         self._committer = Committer(clients.producer, clients.member, self._set_working, self._guard)
         self._purges = purges_of(context)

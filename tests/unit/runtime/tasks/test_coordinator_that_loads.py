@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pystreams.broker.port import CommittedOffset
-from pystreams.errors import BrokerUnavailableError, TaskMigratedError
+from pystreams.errors import BrokerUnavailableError, TaskMigratedError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.tasks.task import TaskStatus
 from tests.unit.runtime.tasks.log_kit import MemoryLog
@@ -90,6 +90,7 @@ def test_nothing_is_committed_that_began_at_an_old_offset(successor: World) -> N
 
 def test_a_process_waits_for_the_offsets_that_it_has_seen_before(before: World) -> None:
     """However long the coordinator takes: here until after the first commit."""
+    before.log.topics |= {"in": 1, "other": 1}
     before.assign()
     before.log.loading = [old_offsets(before.log), {}, old_offsets(before.log)]
     before.pending = frozenset(TASKS)
@@ -98,6 +99,14 @@ def test_a_process_waits_for_the_offsets_that_it_has_seen_before(before: World) 
         assert {task.status for task in before.tasks().values()} == {CREATED}
     before.settle()
     before.check_results()
+
+
+def test_offsets_that_were_deleted_with_their_topic_are_not_waited_for(before: World) -> None:
+    before.assign()
+    before.log.loading = [{}]
+    with pytest.raises(TopicError, match="Topic 'other' was deleted"):
+        before.manager.assign([OTHER])
+    before.assigned = frozenset({PLAIN})
 
 
 def test_the_error_says_which_offsets_are_old_and_why(before: World) -> None:
