@@ -32,6 +32,9 @@ REMOVED_CODES: Final = frozenset(error.errno for error in REMOVED)
 #: The tag that holds the fingerprint of a member.
 FINGERPRINT_TAG: Final = "pystreams.fingerprint"
 
+#: The ``endpoint_epoch`` of a member that wants to know all endpoints.
+NO_ENDPOINTS: Final = -1
+
 _SUBTOPOLOGY: Final = Request.Topology.Subtopology
 #: The broker tells all members the host and the port of each owner, for interactive queries. A thread of a process
 #: without an endpoint gives its name as the host, with this port.
@@ -76,7 +79,9 @@ class Answer:
     status: Mapping[int, str] = field(default_factory=dict)
 
 
-def heartbeat(group: str, member_id: str, epoch: int, endpoint_epoch: int = 0, **fields: Any) -> Any:
+def heartbeat(
+    group: str, member_id: str, epoch: int, endpoint_epoch: int = NO_ENDPOINTS, **fields: Any
+) -> Any:
     """A heartbeat that changes nothing but ``fields``; with ``LEAVE_EPOCH`` the member leaves."""
     return Request(
         group_id=group,

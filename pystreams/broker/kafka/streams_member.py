@@ -55,6 +55,9 @@ _EPOCH_TIMEOUT_MS: Final = 2_000.0
 _EPOCH_PAUSE_S: Final = 0.01
 #: The default of the group's setting ``streams.session.timeout.ms``, which no broker allows to be less.
 _SESSION_TIMEOUT_MS: Final = 45_000.0
+#: How often a member asks who has which partitions. By itself the broker tells it when an assignment changes, but not
+#: when another member has then taken on its tasks.
+_PLACES_AGAIN_MS: Final = 5_000.0
 
 #: The member has another epoch, or somebody else has the partition.
 _OTHER_EPOCH: Final = (errors.StaleMemberEpochError, errors.IllegalGenerationError)
@@ -108,8 +111,10 @@ class StreamsGroupMember:
         self._again = False
         #: Whether the claimed tasks have still to be sent to the broker.
         self._unreported = True
-        self._endpoint_epoch = 0
+        self._endpoint_epoch = beats.NO_ENDPOINTS
         self._places = beats.Places()
+        #: When the broker has last told the places.
+        self._told_ms = 0.0
         self._shutdown = False
         self._why_lost = ""
         #: The error that ends this membership.
@@ -350,7 +355,9 @@ class StreamsGroupMember:
             elif self._unreported:
                 fields |= beats.owning(self._claimed)
             self._unreported = False
-            return beats.heartbeat(self._group, self._member_id, self._epoch, self._endpoint_epoch, **fields)
+            known = SystemClock().monotonic_ms() < self._told_ms + _PLACES_AGAIN_MS
+            endpoint_epoch = self._endpoint_epoch if known else beats.NO_ENDPOINTS
+            return beats.heartbeat(self._group, self._member_id, self._epoch, endpoint_epoch, **fields)
 
     def _take(self, answer: Answer) -> None:
         now_ms = SystemClock().monotonic_ms()
@@ -361,7 +368,13 @@ class StreamsGroupMember:
                 return
             self._epoch, self._confirmed_ms = answer.epoch, now_ms
             if answer.places is not None:
-                self._places, self._endpoint_epoch = answer.places, answer.endpoint_epoch
+                # The stream thread learns the places with an assignment.
+                self._due = self._due or (self._given is not None and answer.places != self._places)
+                self._places, self._endpoint_epoch, self._told_ms = (
+                    answer.places,
+                    answer.endpoint_epoch,
+                    now_ms,
+                )
             if answer.tasks is not None and answer.tasks != self._target:
                 self._target, self._due = answer.tasks, True
             if self._again or beats.SHUTDOWN_APPLICATION in answer.status:
@@ -399,7 +412,8 @@ class StreamsGroupMember:
     def _lose(self, why: str) -> None:
         with self._mutex:
             self._why_lost = f"the coordinator has removed this member: {why}"
-            self._epoch, self._endpoint_epoch, self._places = beats.JOIN_EPOCH, 0, beats.Places()
+            self._epoch = beats.JOIN_EPOCH
+            self._endpoint_epoch, self._places = beats.NO_ENDPOINTS, beats.Places()
             self._target = self._given = None
             self._claimed, self._due, self._again = Tasks(), False, False
             self._interval_ms = _SOON_MS

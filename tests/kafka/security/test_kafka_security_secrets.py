@@ -126,7 +126,7 @@ def test_pages_and_processes_show_no_secret(tmp_path: Path, environment: dict[st
     own = {name: value for name, value in environment.items() if name.startswith("PYSTREAMS_")}
     run = WorkersRun(tmp_path, "guarded", "--workers", "2", "--http", "127.0.0.1:0", "--verbose", **own)
     try:
-        address = run.says(r"Metrics and health are at http://(\S+):")[1]
+        address = run.says(r"Metrics, health and stores are at http://(\S+):")[1]
         eventually(lambda: get(address, "/ready").status == 200)
         for path in ("/", "/live", "/ready", "/metrics"):
             assert secrets_in(get(address, path).text) == [], path

@@ -72,6 +72,16 @@ def test_the_producer_is_safe_by_default():
     assert settings().producer_room_timeout_s == 60
 
 
+def test_who_writes_in_transactions_waits_less_for_an_answer():
+    def waits_ms(**given: Any) -> str:
+        return str(settings(**given).exactly_once_producer("x").get("socket.timeout.ms"))
+
+    assert waits_ms() == "10000"
+    assert waits_ms(given={"request.timeout.ms": 45_000}) == "45000"
+    assert waits_ms(given={"producer.request.timeout.ms": 5_000}) == "5000"
+    assert told("producer")["socket.timeout.ms"] == "30000"
+
+
 @pytest.mark.parametrize("role", ["main.consumer", "restore.consumer", "global.consumer"])
 def test_a_consumer_reads_what_java_would_read(role: Role):
     consumer = told(role)
