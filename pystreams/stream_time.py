@@ -77,8 +77,7 @@ class Observed:
         bound_ms, now_ms = self._bound_ms, self.ms
         # Under a bound this is called for nearly each record, and ``max`` and ``min`` take twice as long.
         if timestamp > bound_ms:
-            if timestamp > self._beyond_ms:
-                self._beyond_ms = timestamp
+            self._beyond_ms = max(self._beyond_ms, timestamp)
             timestamp = bound_ms
         if timestamp > now_ms:
             self.ms = now_ms = timestamp

@@ -113,6 +113,19 @@ def test_an_argument_that_resembles_none_is_refused_as_python_does(lines):
         lines.filter(bool, xyz=1)
 
 
+def test_an_argument_that_needs_its_name_is_answered_with_the_names_that_it_may_have(lines):
+    with pytest.raises(
+        TypeError,
+        match=r"^KStream\.join\(\) takes 2 arguments without a name \(other, joiner\), and got 3; "
+        r"give the others by name: key_fn=, windows=, grace=,",
+    ):
+        lines.join(lines, min, JoinWindows.of(timedelta(minutes=1)))
+    with pytest.raises(
+        TypeError, match=r"^KStream\.filter\(\) takes 1 argument without a name \(predicate\), and got 2"
+    ):
+        lines.filter(bool, "positive")
+
+
 def test_the_arguments_of_the_builder_are_checked_too():
     with pytest.raises(TypeError, match=r"argument 'valeu': did you mean value\?"):
         StreamsBuilder().stream("in", valeu=str)
