@@ -12,11 +12,14 @@
     ├── ProductionError               the broker refused a record
     │   └── DeliveryError             the record did not arrive; process again from the last commit
     ├── StateError                    a store or the state directory cannot be used
+    │   ├── FoldingError              a result that was held back cannot be written; compute again with each update
+    │   ├── RestoreError              stores could not be restored for ``task_timeout_ms``
     │   ├── StateLockedError          another thread or process owns the task's directory; try again
     │   └── StateCorruptedError       local state disagrees with its changelog; wipe it and restore
     ├── BrokerError                   the broker refused a request
     │   ├── BrokerUnavailableError    it cannot be reached now; try again
     │   ├── TopicError                a topic is missing or has the wrong partition count
+    │   ├── SupersededError           another process has taken over the transactional id
     │   ├── OffsetOutOfRangeError     the log no longer has the records at a position
     │   └── RetentionError            the outputs' retention would delete the records about to be written
     └── TaskMigratedError             another member owns the task now; close without a commit and rejoin

@@ -24,11 +24,14 @@ SESSION = {"session_timeout_ms": SESSION_TIMEOUT_MS, "heartbeat_interval_ms": HE
 @pytest.fixture(params=BOTH_LOGS)
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
     """Everything that was opened through it is closed at the end."""
-    if request.param == "kafka":
-        yield request.getfixturevalue("cluster")
-        return
-    with closing(Log(tmp_path, **SESSION)) as log:
-        yield log
+    match request.param:
+        case "kafka":
+            yield request.getfixturevalue("cluster")
+        case "embedded":
+            with closing(Log(tmp_path, **SESSION)) as log:
+                yield log
+        case other:
+            raise ValueError(f"there is no log {other}")
 
 
 @pytest.fixture

@@ -14,11 +14,14 @@ from tests.live.support import Log
 @pytest.fixture
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
     """A fresh log; everything that was opened through it is closed at the end."""
-    if getattr(request, "param", "embedded") == "kafka":
-        yield request.getfixturevalue("cluster")
-        return
-    with closing(Log(tmp_path)) as log:
-        yield log
+    match getattr(request, "param", "embedded"):
+        case "kafka":
+            yield request.getfixturevalue("cluster")
+        case "embedded":
+            with closing(Log(tmp_path)) as log:
+                yield log
+        case other:
+            raise ValueError(f"there is no log {other}")
 
 
 @pytest.fixture
