@@ -20,6 +20,7 @@ from pystreams.serving.token import read_token
 from pystreams.serving.watched import Watched
 
 if TYPE_CHECKING:
+    from pystreams.runtime.streams import Streams
     from pystreams.serving.server import HttpServer
 
 
@@ -81,6 +82,13 @@ def shown(watched: Watched, answerer: Callable[[], Answerer], options: WatchOpti
         SystemdNotifier(watched, os.environ, SystemClock()),
     ):
         yield endpoint
+
+
+def announce(streams: Streams, endpoint: str | None) -> None:
+    """Have the group know that ``endpoint`` answers for the stores of this process, unless the application names its
+    address itself (``application_server``). None: nobody else reaches one. Before the start."""
+    if endpoint is not None and streams.config.application_server is None:
+        streams.set_application_server(endpoint)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 
 from pystreams.broker.connecting import open_broker
@@ -24,6 +24,7 @@ from pystreams.dsl.builder import Buildable, own_config
 from pystreams.engine.failures.lateness import LateRecords
 from pystreams.engine.failures.left_out import Kind, LeftOutRecord
 from pystreams.errors import ConfigError, StateError, StreamsError
+from pystreams.ids import TaskId
 from pystreams.metrics import Metrics, Sample, names
 from pystreams.runtime.client_state import CLIENT_SUCCESSORS, ClientState
 from pystreams.runtime.group.application_status import ApplicationStatus, application_status
@@ -393,7 +394,12 @@ class Streams:
     @property
     def task_count(self) -> int:
         """The number of tasks of the application, in all its processes together; 0 before the start."""
-        return 0 if self._context is None else len(self._context.inputs)
+        return len(self.task_ids)
+
+    @property
+    def task_ids(self) -> Collection[TaskId]:
+        """The tasks of the application, in all its processes together; none before the start."""
+        return () if self._context is None else self._context.inputs.keys()
 
     def metadata_for_local_threads(self) -> tuple[ThreadProgress, ...]:
         """The threads of this client with their tasks."""

@@ -165,3 +165,16 @@ def test_pinned_requirements_are_those_of_the_lock_file():
 def test_the_lock_file_names_public_hosts_alone():
     hosts = set(re.findall(r"https?://([^/\"]+)", (ROOT / "uv.lock").read_text()))
     assert hosts <= {"pypi.org", "files.pythonhosted.org"}
+
+
+def test_what_is_served_is_read_by_public_names():
+    """The layers below may change their private parts without a look at this one."""
+    found = [
+        f"{relative(path)}:{node.lineno}: {node.attr}"
+        for path in MODULES
+        if path.is_relative_to(PACKAGE / "serving")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and re.match(r"_(?!_)", node.attr)
+        if not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
+    ]
+    assert found == []

@@ -176,7 +176,7 @@ def run(
     [bold]pystreams run apps.wordcount --create-topics --reload[/]
     """
     from pystreams.cli.profiling import ProfileOptions, profiled
-    from pystreams.cli.watching import HttpOptions, WatchOptions, shown
+    from pystreams.cli.watching import HttpOptions, WatchOptions, announce, shown
 
     logs = LogOptions(verbose, quiet, log_format)
     log_to_stderr(logs)
@@ -225,8 +225,7 @@ def run(
             shown(watched, lambda: _stores(streams), watch) as endpoint,
             profiled(streams, profile_options),
         ):
-            if endpoint is not None and streams.config.application_server is None:
-                streams.set_application_server(endpoint)
+            announce(streams, endpoint)
             run_streams(streams, until_caught_up=until_caught_up, logs=logs, stop=stop)
 
     if reload:

@@ -67,10 +67,10 @@ class LocalStore:
         *,
         headers: bool = False,
     ) -> None:
-        """``placing`` None: this process has all of the store."""
         self._name = name
         self._threads = threads
-        self._placing = placing
+        #: How the store's keys are spread over partitions; None: this process has all of it.
+        self.placing = placing
         self._clock = clock
         self._demands = demands
         self._headers = headers
@@ -115,16 +115,16 @@ class LocalStore:
     def ask_key(self, key: Any, read: Callable[[Any], R]) -> Answer[R | None]:
         """The result of ``read`` for the store of the partition that has a key, with its position. Where all give None
         or nothing, the key is absent, and the result is None. ``read``: see ``query``."""
-        assert self._placing is not None, "GlobalLocalStore reads global stores"
-        likely = self._placing.likely_partition(key)
-        answers = self._answers(read, None if likely is None else [likely])
+        assert self.placing is not None, "GlobalLocalStore reads global stores"
+        likely = self.placing.likely_partition(key)
+        answers = self.answers(read, None if likely is None else [likely])
         found = _with_result(answers)
         if found is None and likely is not None and self._demands.freshness == "committed":
             # A partitioner that does not fit must not hide a key that is here.
-            found = _with_result(self._answers(read))
+            found = _with_result(self.answers(read))
         if found is not None:
             return found
-        self._placing.require_absent(key, answers.found)
+        self.placing.require_absent(key, answers.found)
         absent = answers.by_partition
         return nothing([absent[likely]] if likely in absent else absent.values())
 
@@ -135,13 +135,13 @@ class LocalStore:
         """By partition, the member that has it and those that follow it as standbys, with their endpoints, as the group
         has announced them. Empty for a global store, which is everywhere, and before the client is started. Source:
         KafkaStreams.streamsMetadataForStore."""
-        placing = self._placing
+        placing = self.placing
         return {} if placing is None else places_in(placing.subtopology, self._threads(), placing.partitions)
 
     def owner(self, key: Any) -> Places | None:
         """The places of the partition of a key; None if the partition is not known (see ``partitioner`` of
         ``Streams.store``). Source: KafkaStreams.queryMetadataForKey."""
-        partition = None if self._placing is None else self._placing.likely_partition(key)
+        partition = None if self.placing is None else self.placing.likely_partition(key)
         return None if partition is None else self.places[partition]
 
     # Of the partitions that are here
@@ -149,7 +149,7 @@ class LocalStore:
     @property
     def partitions(self) -> list[int]:
         """The partitions of the store that reads cover now; empty for a global store, which is complete."""
-        return sorted(self._answers(lambda _: None).by_partition)
+        return sorted(self.answers(lambda _: None).by_partition)
 
     def all(self) -> list[tuple[Any, Any]]:
         """All entries in this process, task by task, in the byte order of their keys."""
@@ -218,22 +218,17 @@ class LocalStore:
 
     def ask(self, read: Callable[[Any], R]) -> list[Answer[R]]:
         """As ``query``, each result with its partition and position."""
-        answers = self._answers(read)
-        if not answers.by_partition and self._placing is not None:
-            raise self._placing.not_here(answers.found)
+        answers = self.answers(read)
+        if not answers.by_partition and self.placing is not None:
+            raise self.placing.not_here(answers.found)
         return list(answers.by_partition.values())
 
-    def _of_key(self, key: Any, method: str, *arguments: Any) -> Any:
-        return self.ask_key(key, lambda store: _method(store, method)(key, *arguments)).result
-
-    def _of_all(self, method: str, *arguments: Any) -> list[tuple[Any, Any]]:
-        found = self.query(lambda store: _method(store, method)(*arguments))
-        return [entry for entries in found for entry in entries]
-
-    def _answers(self, read: Callable[[Any], R], only: Collection[int] | None = None) -> Answers[R]:
-        assert self._placing is not None, "GlobalLocalStore reads global stores"
-        self._placing.require_inputs(self._demands.at_least)
-        place = self._name, self._placing.subtopology, self._threads()
+    def answers(self, read: Callable[[Any], R], only: Collection[int] | None = None) -> Answers[R]:
+        """As ``ask``, by partition, and with the places of the other partitions; none here is no error. ``only``:
+        committed reads read these partitions alone. Global stores have no partitions: they have ``ask``."""
+        assert self.placing is not None, "GlobalLocalStore reads global stores"
+        self.require_position()
+        place = self._name, self.placing.subtopology, self._threads()
 
         def shown(store: Any) -> R:
             return read(store if self._headers else store.without_headers())
@@ -241,6 +236,18 @@ class LocalStore:
         if self._demands.freshness == "latest":
             return latest_answers(*place, self._demands, self._clock, shown)
         return committed_answers(*place, self._demands, self._clock, shown, only)
+
+    def require_position(self) -> None:
+        """Raises ``StateError`` if the demanded position is one in topics that the tasks of the store do not read."""
+        if self.placing is not None:
+            self.placing.require_inputs(self._demands.at_least)
+
+    def _of_key(self, key: Any, method: str, *arguments: Any) -> Any:
+        return self.ask_key(key, lambda store: _method(store, method)(key, *arguments)).result
+
+    def _of_all(self, method: str, *arguments: Any) -> list[tuple[Any, Any]]:
+        found = self.query(lambda store: _method(store, method)(*arguments))
+        return [entry for entries in found for entry in entries]
 
 
 def _with_result(answers: Answers[R]) -> Answer[R] | None:

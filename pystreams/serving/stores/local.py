@@ -55,7 +55,7 @@ class LocalStores:
         return CapacityLimiter(_THREADS_MAX)
 
     async def stores(self) -> list[StoreInfo]:
-        built = self._streams._built
+        built = self._streams.built
         infos = [self._info(spec, sub.id) for sub in built.subtopologies for spec in sub.stores]
         infos += [self._info(one.spec, None) for one in built.global_stores]
         return sorted((info for info in infos if info.kind in KINDS), key=lambda info: info.name)
@@ -87,11 +87,10 @@ class LocalStores:
             )
         except StateError as error:
             raise _unreachable(error) from error
-        if store._placing is not None:
-            try:
-                store._placing.require_inputs(at_least)
-            except StateError as error:
-                raise BadQueryError(error.what, where=error.where, why=error.why, hint=error.hint) from error
+        try:
+            store.require_position()
+        except StateError as error:
+            raise BadQueryError(error.what, where=error.where, why=error.why, hint=error.hint) from error
         is_short = question.key is not None and question.limit <= LIMIT_DEFAULT
         inline = question.freshness == "committed" and is_short and spec.persistent and not at_least
         return _Prepared(reading, store, inline)
@@ -109,7 +108,7 @@ class LocalStores:
         def read(opened: object) -> Page:
             return read_page(opened, reading, deadline)
 
-        placing = store._placing
+        placing = store.placing
         if placing is None:
             (page,) = store.query(read)
             return Part(page.entries, page.more, single=reading.single)
@@ -120,10 +119,10 @@ class LocalStores:
                 hint="ask again in a moment",
             )
         key = None if question.key is None else placing.likely_partition(reading.key)
-        answers = store._answers(read, None if key is None else [key])
+        answers = store.answers(read, None if key is None else [key])
         if key is not None and question.freshness == "committed" and not _has_entries(answers):
             # A partitioner that does not fit must not hide a key that is here.
-            answers = store._answers(read)
+            answers = store.answers(read)
         if question.key is not None:
             with_entries = [
                 partition for partition, one in answers.by_partition.items() if one.result.entries
@@ -146,7 +145,7 @@ class LocalStores:
         return merged(question, [*map(_part, answers.by_partition.values()), empty])
 
     def _spec(self, name: str) -> StoreSpec:
-        built = self._streams._built
+        built = self._streams.built
         specs = {spec.name: spec for spec in (*built.stores, *(one.spec for one in built.global_stores))}
         known = [one for one, spec in specs.items() if spec.kind in KINDS]
         if name not in known:
@@ -157,7 +156,7 @@ class LocalStores:
         """The JSON of keys and values; making it takes longer than a query."""
         forms = self._forms.get(spec.name)
         if forms is None:
-            topic = self._streams._built.changelog(spec.name)
+            topic = self._streams.built.changelog(spec.name)
             forms = self._forms[spec.name] = (
                 JsonForm(spec.key_serde, topic),
                 JsonForm(spec.value_serde, topic),
@@ -165,10 +164,6 @@ class LocalStores:
         return forms
 
     def _info(self, spec: StoreSpec, subtopology: int | None) -> StoreInfo:
-        context = self._streams._context
-        partitions = (
-            [] if context is None else [t.partition for t in context.inputs if t.subtopology == subtopology]
-        )
         here = {
             task.task_id.partition
             for thread in self._streams.progress().threads
@@ -180,7 +175,7 @@ class LocalStores:
             spec.kind,
             name_of(spec.key_serde),
             name_of(spec.value_serde),
-            len(partitions),
+            sum(task.subtopology == subtopology for task in self._streams.task_ids),
             sorted(here),
         )
 

@@ -22,6 +22,7 @@ from pystreams.cli.stacks import log_stacks
 from pystreams.cli.terminal.exits import Exit, exit_of
 from pystreams.cli.terminal.logs import log_to_stderr
 from pystreams.cli.terminal.user_lines import user_lines
+from pystreams.cli.watching import announce
 from pystreams.errors import AppLoadError, ConfigError, RetentionError, StreamsError, TopologyError
 from pystreams.runtime.run_client import reached_the_end
 from pystreams.runtime.streams import Streams
@@ -196,8 +197,7 @@ def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) 
 
         LineServer(questions, LocalStores(streams))
         Looker(channel, ClientLooks(streams, job.number), leash.looks)
-    if job.endpoint is not None and streams.config.application_server is None:
-        streams.set_application_server(job.endpoint)
+    announce(streams, job.endpoint)
     leash.begin(streams)
     try:
         streams.run(stop=leash.stop, on_progress=reporter)
