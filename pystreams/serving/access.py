@@ -10,7 +10,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pystreams.serving.health_pages import PATHS
+from pystreams.serving.health_pages import is_for_health
 from pystreams.serving.refusals import refusal
 
 #: A browser asks its user for a password when it is refused, and then sends it with the page's requests, too.
@@ -37,8 +37,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = None
-        # Where the application is mounted, its own paths follow that of the mount.
-        if scope["type"] == "http" and scope["path"].removeprefix(scope.get("root_path", "")) not in PATHS:
+        if scope["type"] == "http" and not is_for_health(scope):
             refused = self._refusal(Headers(scope=scope).get("authorization", ""))
         await (refused or self._app)(scope, receive, send)
 

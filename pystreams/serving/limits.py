@@ -1,4 +1,5 @@
-"""The limits of a request: it has no body, because all of them only read, and its path is not endless."""
+"""The limits of requests: they have no body, because all of them only read, their paths are not endless, and not too
+many are at work at once."""
 
 from __future__ import annotations
 
@@ -7,7 +8,11 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pystreams.serving.health_pages import is_for_health
 from pystreams.serving.refusals import refusal
+
+#: So many requests are at work at once; more get 503. Those of probes do not count: when all others wait, they say why.
+REQUESTS_MAX: Final = 256
 
 #: The largest path, with its parameters.
 TARGET_BYTES_MAX: Final = 16_384
@@ -17,14 +22,30 @@ _EMPTY: Final = ("", "0")
 
 class Limits:
     """Refuses a request that is larger than it may be, before anything of its body is read: the connection ends with
-    the answer."""
+    the answer. Refuses one request too many."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._at_work = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = _refusal(scope) if scope["type"] == "http" else None
-        await (refused or self._app)(scope, receive, send)
+        if refused is not None or scope["type"] != "http" or is_for_health(scope):
+            await (refused or self._app)(scope, receive, send)
+        elif self._at_work >= REQUESTS_MAX:
+            await _too_many()(scope, receive, send)
+        else:
+            self._at_work += 1
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._at_work -= 1
+
+
+def _too_many() -> ASGIApp:
+    why = f"{REQUESTS_MAX} requests are at work"
+    hint = "ask again in a moment"
+    return refusal(503, "busy", "the server has too much to do", why=why, hint=hint, **{"Retry-After": "1"})
 
 
 def _refusal(scope: Scope) -> ASGIApp | None:

@@ -32,7 +32,7 @@ def pages(
     machine may read, no web site must come in through a browser, under a name of its own. Without ``answerer`` no
     stores are served, without ``live_page`` there is none."""
     paths = [*health_pages.PATHS]
-    routes: list[BaseRoute] = [*health_pages.health_routes(watched)]
+    routes: list[BaseRoute] = [*health_pages.HealthPages(watched).routes()]
     if answerer is not None:
         paths += store_pages.PATHS
         routes += store_pages.store_routes(answerer)

@@ -37,7 +37,7 @@ def refusal(status: int, code: str, error: str, *, why: str = "", hint: str = ""
     )
 
 
-def query_refused(_request: Request, error: Exception) -> Response:
+async def query_refused(_request: Request, error: Exception) -> Response:
     """The answer to a query without a result."""
     assert isinstance(error, QueryError)
     headers = {**error.headers, **({"Retry-After": _RETRY_AFTER_S} if error.status == 503 else {})}
@@ -45,7 +45,7 @@ def query_refused(_request: Request, error: Exception) -> Response:
     return refusal(error.status, error.code, error.what, why=why, hint=error.hint, **headers)
 
 
-def application_failed(_request: Request, error: Exception) -> Response:
+async def application_failed(_request: Request, error: Exception) -> Response:
     """The answer when the application itself cannot answer, as while it ends."""
     assert isinstance(error, StreamsError)
     return refusal(
@@ -53,7 +53,7 @@ def application_failed(_request: Request, error: Exception) -> Response:
     )
 
 
-def path_refused(_request: Request, error: Exception) -> Response:
+async def path_refused(_request: Request, error: Exception) -> Response:
     """The answer to a path that is not there, and to a method other than GET."""
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, "refused")
@@ -61,6 +61,7 @@ def path_refused(_request: Request, error: Exception) -> Response:
     return refusal(error.status_code, code, error.detail, hint=hint, **dict(error.headers or {}))
 
 
+#: They are ``async`` because none of them waits: none takes a thread from pages that do.
 HANDLERS: Final = {
     QueryError: query_refused,
     StreamsError: application_failed,

@@ -15,7 +15,7 @@ import uvicorn
 from pystreams.errors import ConfigError
 from pystreams.serving.access import Access
 from pystreams.serving.address import Address
-from pystreams.serving.connections import CONNECTIONS_MAX, HEAD_BYTES_MAX, Connection
+from pystreams.serving.connections import HEAD_BYTES_MAX, Connection
 from pystreams.serving.live.routes import LivePage
 from pystreams.serving.pages import pages
 from pystreams.serving.stores.asking import Answerer
@@ -101,8 +101,6 @@ class HttpServer:
                 server_header=False,
                 date_header=False,
                 proxy_headers=False,
-                # It refuses the connection with which this number is reached.
-                limit_concurrency=CONNECTIONS_MAX + 1,
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=1,
                 h11_max_incomplete_event_size=HEAD_BYTES_MAX,
