@@ -96,8 +96,8 @@ HttpOption: TypeAlias = Annotated[
         "--http",
         metavar="HOST:PORT",
         envvar="PYSTREAMS_HTTP",
-        help="Serve /metrics for Prometheus, /live, /ready, and the stores at /stores. A port alone is of this machine "
-        "only. Needs the extra [bold]http[/].",
+        help="Serve /metrics for Prometheus, /live, /ready, /lag, and the stores at /stores. A port alone is of this "
+        "machine only. Needs the extra [bold]http[/].",
         show_default=False,
         rich_help_panel=HTTP_PANEL,
     ),

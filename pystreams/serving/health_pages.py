@@ -1,4 +1,4 @@
-"""``/metrics``, ``/live`` and ``/ready``: for Prometheus and Kubernetes, who bring no token."""
+"""``/metrics``, ``/live``, ``/ready`` and ``/lag``: for Prometheus, Kubernetes and KEDA, who bring no token."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from pystreams.serving.prometheus import exposition
-from pystreams.serving.refusals import FRESH
+from pystreams.serving.refusals import FRESH, RETRY_AFTER, refusal
 from pystreams.serving.watched import Watched
 
 R = TypeVar("R")
 
-PATHS: Final = ("/metrics", "/live", "/ready")
+PATHS: Final = ("/metrics", "/live", "/ready", "/lag")
 
 
-#: So many threads answer them, besides those of other pages: whoever reads those takes none away from probes.
+#: So many threads answer probes and scrapes, besides those of other pages: whoever reads these takes none away.
 _THREADS: Final = 16
+
+#: So many wait for the lag at once, in threads of their own, because the log may take its time; more get 503.
+_LAGS: Final = 8
 
 
 def is_for_health(scope: Scope) -> bool:
@@ -36,12 +39,13 @@ class HealthPages:
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
+        self._asking_for_lag = 0
 
     def routes(self) -> list[Route]:
         """Their routes."""
         return [
             Route(path, page)
-            for path, page in zip(PATHS, (self._metrics, self._live, self._ready), strict=True)
+            for path, page in zip(PATHS, (self._metrics, self._live, self._ready, self._lag), strict=True)
         ]
 
     async def _metrics(self, request: Request) -> Response:
@@ -57,13 +61,37 @@ class HealthPages:
         health = await self._in_thread(self._watched.health)
         return _answer("ready", health.ready, health.reasons)
 
+    async def _lag(self, _request: Request) -> Response:
+        if self._asking_for_lag >= _LAGS:
+            return _unknown(f"{_LAGS} others wait for it")
+        self._asking_for_lag += 1
+        try:
+            found = await to_thread.run_sync(self._watched.lag, limiter=self._lag_limiter)
+        finally:
+            self._asking_for_lag -= 1
+        if found.lag is None:
+            return _unknown(found.why)
+        return JSONResponse({"lag": found.lag, "topics": found.topics, "at_ms": found.at_ms}, headers=FRESH)
+
     async def _in_thread(self, answer: Callable[[], R]) -> R:
         return await to_thread.run_sync(answer, limiter=self._limiter)
 
+    # Limiters belong to the event loop, which does not run yet while this object is made.
+
     @cached_property
     def _limiter(self) -> CapacityLimiter:
-        # It belongs to the event loop, which does not run yet while this object is made.
         return CapacityLimiter(_THREADS)
+
+    @cached_property
+    def _lag_limiter(self) -> CapacityLimiter:
+        return CapacityLimiter(_LAGS)
+
+
+def _unknown(why: str) -> Response:
+    """Never 0: that would have whoever scales by the lag end all processes but a few."""
+    return refusal(
+        503, "unknown", "the lag is not known now", why=why, hint="ask again in a moment", **RETRY_AFTER
+    )
 
 
 def _answer(word: str, good: bool, reasons: Sequence[str]) -> Response:

@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pystreams.serving.health_pages import is_for_health
-from pystreams.serving.refusals import refusal
+from pystreams.serving.refusals import RETRY_AFTER, refusal
 
 #: So many requests are at work at once; more get 503. Those of probes do not count: when all others wait, they say why.
 REQUESTS_MAX: Final = 256
@@ -45,7 +45,7 @@ class Limits:
 def _too_many() -> ASGIApp:
     why = f"{REQUESTS_MAX} requests are at work"
     hint = "ask again in a moment"
-    return refusal(503, "busy", "the server has too much to do", why=why, hint=hint, **{"Retry-After": "1"})
+    return refusal(503, "busy", "the server has too much to do", why=why, hint=hint, **RETRY_AFTER)
 
 
 def _refusal(scope: Scope) -> ASGIApp | None:

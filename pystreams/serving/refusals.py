@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 #: Nothing may be kept by anybody in between.
 FRESH: Final[Mapping[str, str]] = {"Cache-Control": "no-store"}
 
-#: After so long a store that could not be read is worth another try.
-_RETRY_AFTER_S: Final = "1"
+#: After so long what is not there now is worth another try.
+RETRY_AFTER: Final[Mapping[str, str]] = {"Retry-After": "1"}
 
 _CODES: Final = {404: "unknown-path", 405: "wrong-method"}
 
@@ -40,7 +40,7 @@ def refusal(status: int, code: str, error: str, *, why: str = "", hint: str = ""
 async def query_refused(_request: Request, error: Exception) -> Response:
     """The answer to a query without a result."""
     assert isinstance(error, QueryError)
-    headers = {**error.headers, **({"Retry-After": _RETRY_AFTER_S} if error.status == 503 else {})}
+    headers = {**error.headers, **(RETRY_AFTER if error.status == 503 else {})}
     why = "; ".join(filter(None, (error.why, error.where)))
     return refusal(error.status, error.code, error.what, why=why, hint=error.hint, **headers)
 
@@ -48,9 +48,7 @@ async def query_refused(_request: Request, error: Exception) -> Response:
 async def application_failed(_request: Request, error: Exception) -> Response:
     """The answer when the application itself cannot answer, as while it ends."""
     assert isinstance(error, StreamsError)
-    return refusal(
-        503, "unreachable", error.what, why=error.why, hint=error.hint, **{"Retry-After": _RETRY_AFTER_S}
-    )
+    return refusal(503, "unreachable", error.what, why=error.why, hint=error.hint, **RETRY_AFTER)
 
 
 async def path_refused(_request: Request, error: Exception) -> Response:

@@ -7,9 +7,11 @@ from typing import Protocol
 
 import msgspec
 
+from pystreams.clock import SystemClock
 from pystreams.metrics import Sample
 from pystreams.runtime.health import Health
 from pystreams.runtime.streams import Streams
+from pystreams.serving.lag import Lag, lag_now
 from pystreams.serving.live.client_look import ClientLooks
 from pystreams.serving.live.look import Described, Look, Shown
 
@@ -23,6 +25,10 @@ class Watched(Shown, Protocol):
         """The metrics of each client, by its id."""
         ...
 
+    def lag(self) -> Lag:
+        """How far the application is behind, in all its processes. Takes a few seconds at most."""
+        ...
+
 
 class WatchedClient:
     """The client of this process. ``lag_max``: how many records may wait while it is ready; None: any number."""
@@ -30,13 +36,17 @@ class WatchedClient:
     def __init__(self, streams: Streams, lag_max: int | None) -> None:
         self._streams = streams
         self._lag_max = lag_max
-        self._looks = ClientLooks(streams)
+        self._clock = SystemClock()
+        self._looks = ClientLooks(streams, clock=self._clock)
 
     def health(self) -> Health:
         return self._streams.health(lag_max=self._lag_max)
 
     def samples(self) -> Mapping[str, Sequence[Sample]]:
         return {self._streams.client_id: self._streams.metrics.snapshot()}
+
+    def lag(self) -> Lag:
+        return lag_now(self._looks.group, self._clock)
 
     def described(self) -> Described | None:
         return self._looks.described()

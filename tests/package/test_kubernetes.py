@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -14,7 +15,11 @@ from pystreams.cli.main import app as commands
 from pystreams.cli.terminal.exits import Exit
 from pystreams.config import StreamsConfig
 from pystreams.metrics.catalogue import MEANINGS
+from pystreams.serving.address import Address
+from pystreams.serving.lag import Lag
+from pystreams.serving.server import HttpServer
 from tests.package.build_kit import ROOT
+from tests.serving.http_kit import get
 
 FOLDER = ROOT / "docker" / "kubernetes"
 MANIFESTS: list[dict[str, Any]] = [
@@ -25,6 +30,12 @@ MANIFESTS: list[dict[str, Any]] = [
 def one(kind: str, name: str = "shop") -> dict[str, Any]:
     (found,) = [m for m in MANIFESTS if m["kind"] == kind and m["metadata"]["name"] == name]
     return found
+
+
+def scaled() -> dict[str, dict[str, Any]]:
+    """The ways to choose the number of pods, by the type of their triggers."""
+    specs = [m["spec"] for m in MANIFESTS if m["kind"] == "ScaledObject" and m["metadata"]["name"] == "shop"]
+    return {trigger["type"]: spec for spec in specs for trigger in spec["triggers"]}
 
 
 def pods() -> list[dict[str, Any]]:
@@ -47,8 +58,9 @@ def test_pods_are_what_the_label_of_each_selector_says():
     ]
     assert selectors == [labels] * len(selectors)
     assert one("StatefulSet")["spec"]["serviceName"] == one("Service")["metadata"]["name"]
-    target = one("ScaledObject")["spec"]["scaleTargetRef"]
-    assert (target["kind"], target["name"]) == ("StatefulSet", "shop")
+    for spec in scaled().values():
+        target = spec["scaleTargetRef"]
+        assert (target["kind"], target["name"]) == ("StatefulSet", "shop")
 
 
 @pytest.mark.parametrize("pod", pods(), ids=["application", "backfill"])
@@ -103,8 +115,50 @@ def test_codes_after_which_no_attempt_helps_are_those_of_mistakes():
     assert set(rule["onExitCodes"]["values"]) == {Exit.USAGE, Exit.APPLICATION}
 
 
+def test_each_way_to_choose_the_number_of_pods_differs_in_its_trigger_alone():
+    """They have one name, so that one replaces the other: KEDA refuses two for the same pods."""
+    by_metric, by_page = (
+        {**spec, "triggers": None} for spec in (scaled()["prometheus"], scaled()["metrics-api"])
+    )
+    assert by_metric == by_page
+
+
+def test_the_page_that_decides_the_number_of_pods_is_served_without_a_token_and_has_a_number():
+    (trigger,) = scaled()["metrics-api"]["triggers"]
+    url = urlsplit(trigger["metadata"]["url"])
+    (port,) = one("Service")["spec"]["ports"]
+    assert url.hostname
+    assert (url.scheme, url.hostname.partition(".")[0], url.port) == ("http", "shop", port["port"])
+    watched = Behind()
+    with HttpServer(Address("127.0.0.1", 0), watched, token="a secret") as server:
+        assert get(server.address, url.path).json[trigger["metadata"]["valueLocation"]] == 7
+        watched.known = Lag(None, why="the log has not answered yet")
+        # KEDA takes anything but 200 for an error, and leaves the pods as they are.
+        page = get(server.address, url.path)
+        assert page.status == 503
+        assert trigger["metadata"]["valueLocation"] not in page.json
+
+
+class Behind:
+    """An application of which only the lag is known."""
+
+    def __init__(self) -> None:
+        self.known = Lag(7, {"orders": 7}, 1)
+
+    def lag(self) -> Lag:
+        return self.known
+
+
+def test_keda_may_come_in():
+    (allowed,) = one("NetworkPolicy")["spec"]["ingress"]
+    names = [
+        place["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for place in allowed["from"]
+    ]
+    assert names == ["monitoring", "keda"]
+
+
 def test_what_decides_the_number_of_pods_is_a_metric_that_there_is():
-    (trigger,) = one("ScaledObject")["spec"]["triggers"]
+    (trigger,) = scaled()["prometheus"]["triggers"]
     (metric,) = re.findall(r"sum\((\w+)\{job=\"shop\"\}\)", trigger["metadata"]["query"])
     names = {f"{group}_{name}".replace("-", "_") for group, name in MEANINGS}
     assert any(metric.endswith(name) for name in names)

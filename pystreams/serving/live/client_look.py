@@ -20,7 +20,8 @@ from pystreams.runtime.health import Health
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.threads.progress import RestoreProgress, TaskProgress, ThreadProgress
-from pystreams.serving.live.group_look import GroupLooks
+from pystreams.serving.group_status import GroupStatus
+from pystreams.serving.live.group_look import group_look
 from pystreams.serving.live.look import (
     ROWS_MAX,
     TASKS_MAX,
@@ -60,7 +61,8 @@ class ClientLooks:
         self._clock = SystemClock() if clock is None else clock
         self._started_ms = self._clock.now_ms()
         self._read_before_write = _read_before_write(streams.built)
-        self._group = GroupLooks(streams.application_status, self._clock)
+        #: What the log knows of all processes.
+        self.group = GroupStatus(streams.application_status, self._clock)
 
     def described(self) -> Described | None:
         """What does not change; None before the client has opened its log."""
@@ -101,7 +103,7 @@ class ClientLooks:
             left_out=streams.left_out,
             left_out_by=_left_out(streams)[:ROWS_MAX],
             failures=_failures(streams),
-            group=self._group.latest() if with_group else None,
+            group=group_look(self.group.latest()) if with_group else None,
         )
 
 

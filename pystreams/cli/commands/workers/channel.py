@@ -16,6 +16,7 @@ import msgspec
 
 from pystreams.cli.terminal.logs import LogOptions
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
+from pystreams.serving.lag import Lag
 from pystreams.serving.live.look import ClientLook, Described
 
 _READ_BYTES = 65_536
@@ -56,9 +57,23 @@ class LookRequest(msgspec.Struct, frozen=True, tag=True):
     with_group: bool
 
 
+class LagRequest(msgspec.Struct, frozen=True, tag=True):
+    """Asks a worker how far the application is behind, in all its processes."""
+
+
 #: Those to a worker, and those from it.
 Message: TypeAlias = (
-    Job | StopRequest | StacksRequest | LookRequest | Report | Measured | Described | ClientLook | Failure
+    Job
+    | StopRequest
+    | StacksRequest
+    | LookRequest
+    | LagRequest
+    | Report
+    | Measured
+    | Described
+    | ClientLook
+    | Lag
+    | Failure
 )
 
 _encode = msgspec.json.Encoder().encode

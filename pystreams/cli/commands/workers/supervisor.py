@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, Self, TextIO
 
 import msgspec
 
-from pystreams.cli.commands.workers.channel import Job, LookRequest
+from pystreams.cli.commands.workers.channel import Job, LagRequest, LookRequest
 from pystreams.cli.commands.workers.display import workers_display_for
 from pystreams.cli.commands.workers.process import WorkerProcess
 from pystreams.cli.stacks import on_stacks_request
@@ -30,6 +30,7 @@ from pystreams.runtime.health import Health
 from pystreams.runtime.signals import stop_on_signals
 from pystreams.runtime.supervisor.supervision import Instruction, Kill, Note, Start, Stop, Supervision
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
+from pystreams.serving.lag import WAIT_S, Lag
 from pystreams.serving.live.look import ClientLook, Described, Look, WorkerLook
 from pystreams.serving.stores.asking import Together
 from pystreams.serving.stores.lines import Line
@@ -78,6 +79,9 @@ class Supervisor:
         self.looks: dict[int, ClientLook] = {}
         self.described: Described | None = None
         self._looked = threading.Condition()
+        #: The last lag that each worker has told, and those that were asked and have not answered.
+        self._lags: dict[int, Lag] = {}
+        self._silent: set[int] = set()
         self._jobs = jobs
         self._processes: dict[int, WorkerProcess] = {}
         self._selector = selectors.DefaultSelector()
@@ -132,6 +136,23 @@ class Supervisor:
                 lambda: all(self.looks.get(number) is not before.get(number) for number in asked), _LOOK_S
             )
 
+    def ask_for_lag(self) -> Lag:
+        """How far the application is behind, from any thread: one worker is asked, another one after it was silent."""
+        workers = self.supervision.workers
+        asked = {n: one for n, one in list(self._processes.items()) if workers[n].has_worked}
+        if not asked:
+            return Lag(None, why="no worker runs yet")
+        with self._looked:
+            if self._silent.issuperset(asked):
+                self._silent.clear()
+            number = min(asked.keys() - self._silent)
+            before = self._lags.get(number)
+            asked[number].channel.send(LagRequest())
+            if self._looked.wait_for(lambda: self._lags.get(number) is not before, WAIT_S):
+                return self._lags.get(number) or Lag(None, why=f"worker {number} has ended")
+            self._silent.add(number)
+        return Lag(None, why=f"worker {number} has not answered in {WAIT_S:.0f} s")
+
     def _carry_out(self, instructions: Sequence[Instruction]) -> None:
         unstarted: dict[int, Failure] = {}
         for instruction in instructions:
@@ -177,6 +198,10 @@ class Supervisor:
         self.measured.pop(process.number, None)
         self.lines.pop(process.number).hang_up()
         self.looks.pop(process.number, None)
+        with self._looked:
+            self._lags.pop(process.number, None)
+            self._silent.discard(process.number)
+            self._looked.notify_all()
         process.close()
 
     def _sources(self, process: WorkerProcess) -> list[_Source]:
@@ -199,7 +224,7 @@ class Supervisor:
         return found
 
     def _hear(
-        self, process: WorkerProcess, message: Report | Measured | Described | ClientLook | Failure
+        self, process: WorkerProcess, message: Report | Measured | Described | ClientLook | Lag | Failure
     ) -> None:
         match message:
             case Measured():
@@ -209,6 +234,10 @@ class Supervisor:
             case ClientLook():
                 with self._looked:
                     self.looks[process.number] = message
+                    self._looked.notify_all()
+            case Lag():
+                with self._looked:
+                    self._lags[process.number] = message
                     self._looked.notify_all()
             case _:
                 self.supervision.heard(process.number, message)
@@ -231,6 +260,9 @@ class WatchedWorkers:
             for worker in list(self._supervisor.supervision.workers.values())
         ]
         return {"": own, **{one.client_id: one.samples for one in list(self._supervisor.measured.values())}}
+
+    def lag(self) -> Lag:
+        return self._supervisor.ask_for_lag()
 
     def described(self) -> Described | None:
         if self._supervisor.described is None:

@@ -12,22 +12,31 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from queue import SimpleQueue
-from typing import NoReturn
+from typing import Generic, NoReturn, TypeVar
 
-from pystreams.cli.commands.workers.channel import Channel, Job, LookRequest, Message, StacksRequest
+from pystreams.cli.commands.workers.channel import (
+    Channel,
+    Job,
+    LagRequest,
+    LookRequest,
+    Message,
+    StacksRequest,
+)
 from pystreams.cli.stacks import log_stacks
 from pystreams.cli.terminal.exits import Exit, exit_of
 from pystreams.cli.terminal.logs import log_to_stderr
 from pystreams.cli.terminal.user_lines import user_lines
 from pystreams.cli.watching import announce
+from pystreams.clock import SystemClock
 from pystreams.errors import AppLoadError, ConfigError, RetentionError, StreamsError, TopologyError
 from pystreams.runtime.run_client import reached_the_end
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
 from pystreams.runtime.threads.progress import Progress
+from pystreams.serving.lag import WAIT_S, lag_now
 from pystreams.serving.live.client_look import ClientLooks
 
 #: The time that a worker has for its last commit after its supervisor is gone.
@@ -41,19 +50,25 @@ _REPORTS_PER_MEASURED = 10
 #: A look waits for so long for a supervisor that does not read. The next one is newer.
 _LOOK_S = 1.0
 
+#: The lag waits for so long for the log: a little less than the supervisor waits for it.
+_LAG_S = WAIT_S - 0.5
+
 #: The last report, which has the final counts, waits for so long for a supervisor that does not read.
 _LAST_REPORT_S = 5.0
+
+R = TypeVar("R")
 
 log = logging.getLogger(__name__)
 
 
 class Leash:
     """Listens to the supervisor. ``stop`` is set when the supervisor asks for it, or is gone; the stacks of all threads
-    are logged when it asks for them; ``looks`` has its requests for looks."""
+    are logged when it asks for them; ``looks`` and ``lags`` have its requests for looks and for the lag."""
 
     def __init__(self, messages: Iterator[Message]) -> None:
         self.stop = threading.Event()
         self.looks: SimpleQueue[LookRequest] = SimpleQueue()
+        self.lags: SimpleQueue[LagRequest] = SimpleQueue()
         self._messages = messages
         self._mutex = threading.Lock()
         #: None until the work begins.
@@ -71,6 +86,8 @@ class Leash:
                 log_stacks(self._streams)
             elif isinstance(message, LookRequest):
                 self.looks.put(message)
+            elif isinstance(message, LagRequest):
+                self.lags.put(message)
             else:
                 self._end_the_work()
         self._end_the_work()
@@ -154,26 +171,39 @@ class Reporter:
         )
 
 
-class Looker:
-    """Answers requests for looks, in a thread that waits for them."""
+class Answering(Generic[R]):
+    """Answers requests of one kind, in a thread that waits for them: one answer is for all that have come."""
 
-    def __init__(self, channel: Channel, looks: ClientLooks, requests: SimpleQueue[LookRequest]) -> None:
-        self._channel = channel
-        self._looks = looks
+    def __init__(self, requests: SimpleQueue[R], answer: Callable[[R], None], name: str) -> None:
         self._requests = requests
-        self._described = False
-        threading.Thread(target=self._answer, name="looks", daemon=True).start()
+        self._answer = answer
+        threading.Thread(target=self._keep_answering, name=name, daemon=True).start()
 
-    def _answer(self) -> None:
+    def _keep_answering(self) -> None:
         while True:
             request = self._requests.get()
             while not self._requests.empty():
                 request = self._requests.get()
             try:
-                self._look(request)
+                self._answer(request)
             except Exception:
-                # The page shows the last look then, and the next request comes soon.
-                log.exception("the state of the worker is not known")
+                # The supervisor shows the last answer then, and the next request comes soon.
+                log.exception("a request of the supervisor could not be answered")
+
+
+class Looker:
+    """Answers the requests for looks, and for the lag of the application, which may have to wait for the log."""
+
+    def __init__(self, channel: Channel, looks: ClientLooks, leash: Leash) -> None:
+        self._channel = channel
+        self._looks = looks
+        self._described = False
+        Answering(leash.looks, self._look, "looks")
+        Answering(leash.lags, self._lag, "lags")
+
+    def _lag(self, _request: LagRequest) -> None:
+        lag = lag_now(self._looks.group, SystemClock(), _LAG_S)
+        self._channel.send(lag, timeout_s=_LOOK_S)
 
     def _look(self, request: LookRequest) -> None:
         if not self._described and (described := self._looks.described()) is not None:
@@ -196,7 +226,7 @@ def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) 
         from pystreams.serving.stores.local import LocalStores
 
         LineServer(questions, LocalStores(streams))
-        Looker(channel, ClientLooks(streams, job.number), leash.looks)
+        Looker(channel, ClientLooks(streams, job.number), leash)
     announce(streams, job.endpoint)
     leash.begin(streams)
     try:
