@@ -184,6 +184,7 @@ MEANINGS: Final[Mapping[tuple[str, str], str]] = {
     (STATE, "put-all-latency-avg"): "average time of these in ns; level DEBUG",
     (STATE, "put-all-latency-max"): "longest time of these in ns; level DEBUG",
     (OWN, "cache-misses-total"): "reads of single entries that were not in a store's record cache",
+    (OWN, "cache-reads-total"): "reads of single entries of a store with a record cache; level DEBUG",
     (OWN, "cache-writes-total"): "writes of single entries to a store's record cache",
     (OWN, "cache-size-bytes-total"): "bytes of a store's record cache",
     (OWN, "suppression-buffer-count"): "changes that a suppressed table holds back",

@@ -76,6 +76,7 @@ CACHE_WRITES: Final = "cache-writes-total"
 CACHE_SIZE: Final = "cache-size-bytes-total"
 
 # Per store with a cache, at the recording level DEBUG.
+CACHE_READS: Final = "cache-reads-total"
 HIT_RATIO: Final = "hit-ratio"
 
 # Per buffer of a suppressed table, as of now. Kafka Streams has averages and maxima of both.

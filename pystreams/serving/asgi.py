@@ -14,8 +14,8 @@ from pystreams.serving.watched import WatchedClient
 
 
 def http_app(streams: Streams, *, token: str | None = None, lag_max: int | None = None) -> ASGIApp:
-    """An ASGI application with ``/stores``, ``/metrics``, ``/live``, ``/ready`` and ``/lag`` of a client, to be mounted in
-    one of Starlette, FastAPI or any other framework for ASGI.
+    """An ASGI application with ``/stores``, ``/metrics``, ``/live``, ``/ready`` and ``/lag`` of a client, to be mounted
+    in one of Starlette, FastAPI or any other framework for ASGI.
 
     ``token``: stores are read with it (``Authorization: Bearer TOKEN``); None: who may read is up to the server around
     it. ``lag_max``: how many records may wait while ``/ready`` says yes; None: any number. It may be made before the

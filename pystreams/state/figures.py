@@ -39,11 +39,12 @@ ROCKSDB_PROPERTIES: Final = (
 @dataclass(frozen=True, slots=True)
 class CacheFigures:
     """``misses`` counts entries that were read one by one and were not in the cache, which weighs ``size_bytes``;
-    ``writes`` those that were written."""
+    ``writes`` those that were written, ``reads`` all that were read one by one (None: nobody counts them)."""
 
     size_bytes: int
     misses: int
     writes: int
+    reads: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,12 @@ class _HitRatio:
     def __init__(self, ratio: Measure, cache: NamedCache) -> None:
         self._ratio = ratio
         self._cache = cache
-        self._reads = 0
+        self._reads = cache.reads = 0
 
     def read(self, now_ms: float) -> None:
         """An entry was read."""
         self._reads += 1
+        self._cache.reads = self._reads
         self._ratio.record(max(0, self._reads - self._cache.misses) / self._reads, 1, now_ms)
 
 

@@ -305,7 +305,9 @@ class TaskStores:
             table, store, cache = part.table, part.store, part.store.cache
             yield StoreFigures(
                 part.spec,
-                None if cache is None else CacheFigures(cache.size_bytes, cache.misses, cache.writes),
+                None
+                if cache is None
+                else CacheFigures(cache.size_bytes, cache.misses, cache.writes, cache.reads),
                 BufferFigures(len(store), store.size_bytes) if isinstance(store, ChangeBuffer) else None,
                 _properties(table) if isinstance(table, RocksTable) else {},
             )

@@ -105,12 +105,14 @@ def test_operations_of_stores_are_measured_at_the_level_debug_only(log):
     measured = {
         *(f"{operation}-latency-{kind}" for operation in ("get", "put") for kind in ("avg", "max")),
         *("get-rate", "put-rate", "hit-ratio-avg", "hit-ratio-min", "hit-ratio-max"),
+        "cache-reads-total",
     }
     assert seen["DEBUG"].keys() - seen["INFO"].keys() == measured
     debug = seen["DEBUG"]
     assert debug["put-rate"] == pytest.approx(debug["get-rate"], rel=0.5)
     # In nanoseconds.
     assert 100 < debug["put-latency-avg"] <= debug["put-latency-max"]
+    assert debug["cache-reads-total"] == 100
     # Of 100 reads, the first of each key finds nothing.
     assert debug["hit-ratio-min"] == 0
     assert debug["hit-ratio-max"] == pytest.approx(95 / 100)

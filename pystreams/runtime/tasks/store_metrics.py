@@ -15,6 +15,7 @@ STORE_NAMES: Final = frozenset(
     {
         names.CACHE_SIZE,
         names.CACHE_MISSES,
+        names.CACHE_READS,
         names.CACHE_WRITES,
         names.BUFFER_COUNT,
         names.BUFFER_SIZE,
@@ -43,6 +44,8 @@ def _of_store(figures: StoreFigures, tags: tuple[tuple[str, str], ...]) -> Itera
         yield Sample(names.CACHE_SIZE, of_cache, cache.size_bytes)
         yield Sample(names.CACHE_MISSES, of_cache, cache.misses, counts=True)
         yield Sample(names.CACHE_WRITES, of_cache, cache.writes, counts=True)
+        if cache.reads is not None:
+            yield Sample(names.CACHE_READS, of_cache, cache.reads, counts=True)
     if buffer is not None:
         of_buffer = ((state_tag(figures.spec), store), *tags)
         yield Sample(names.BUFFER_COUNT, of_buffer, buffer.records)

@@ -224,12 +224,16 @@ def _read_before_write(built: BuiltTopology) -> frozenset[str]:
 def _stores(figures: _Figures, read_before_write: frozenset[str]) -> list[StoreLook]:
     writes = figures.by(_CACHE, names.CACHE_WRITES)
     misses = figures.by(_CACHE, names.CACHE_MISSES)
+    # They are counted at the recording level DEBUG. Otherwise those are known that read as often as they write.
+    reads = figures.by(_CACHE, names.CACHE_READS)
     entries = _by_store(figures, "estimate-num-keys")
     size = _by_store(figures, "total-sst-files-size")
     return [
         StoreLook(
             store,
-            *_hits(writes.get(store) if store in read_before_write else None, misses.get(store)),
+            *_hits(
+                reads.get(store, writes.get(store) if store in read_before_write else None), misses.get(store)
+            ),
             _whole(entries.get(store)),
             _whole(size.get(store)),
         )
@@ -237,11 +241,11 @@ def _stores(figures: _Figures, read_before_write: frozenset[str]) -> list[StoreL
     ]
 
 
-def _hits(writes: float | None, misses: float | None) -> tuple[int | None, int | None]:
-    """Reads and hits of a cache that is read as often as it is written; hits themselves are not counted."""
-    if not writes or misses is None:
+def _hits(reads: float | None, misses: float | None) -> tuple[int | None, int | None]:
+    """Reads of a cache, and those that it has answered; hits themselves are not counted."""
+    if not reads or misses is None:
         return None, None
-    return int(writes), max(0, int(writes - misses))
+    return int(reads), max(0, int(reads - misses))
 
 
 def _by_store(figures: _Figures, name: str) -> Mapping[str, float]:

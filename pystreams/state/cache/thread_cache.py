@@ -120,6 +120,7 @@ class NamedCache:
         "listener",
         "misses",
         "name",
+        "reads",
         "size_bytes",
     )
 
@@ -129,6 +130,8 @@ class NamedCache:
         #: Items that had to be read from the store below. Those that were here are not counted: that alone would cost
         #: 2 % of the instructions of a count.
         self.misses = 0
+        #: The reads of single entries; None: they are not counted, which costs time.
+        self.reads: int | None = None
         self.entries: OrderedDict[Any, CacheEntry] = OrderedDict()
         self.listener: Callable[[list[DirtyEntry]], None] | None = None
         self._owner = owner

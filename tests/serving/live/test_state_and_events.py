@@ -169,7 +169,14 @@ def test_only_files_of_the_page_are_served(server, path):
 
 
 def test_programs_get_a_list_of_the_pages(server):
-    assert get(server.address, "/").text.split() == ["/metrics", "/live", "/ready", "/state", "/events"]
+    assert get(server.address, "/").text.split() == [
+        "/metrics",
+        "/live",
+        "/ready",
+        "/lag",
+        "/state",
+        "/events",
+    ]
 
 
 def copying(log: Log, process: str) -> Streams:
@@ -215,3 +222,23 @@ def test_a_look_goes_through_the_channel_of_a_worker_as_it_is(log):
         client = watched.look().clients[0]
     assert msgspec.json.decode(msgspec.json.encode(client), type=type(client)) == client
     assert client.records == 1
+
+
+def test_the_hits_of_each_cache_are_exact_at_the_level_debug_and_otherwise_known_of_aggregations_alone(log):
+    log.create("in", "out")
+    log.write("in", [(str(n % 5), 1, n) for n in range(100)])
+    seen = {}
+    for level in ("INFO", "DEBUG"):
+        app = log.app(f"joined-{level}", metrics_recording_level=level)
+        numbers = app.stream("in", key=str, value=int)
+        counts = numbers.group_by_key().count(name="read-by-others")
+        numbers.join(counts, lambda one, count: one + count, value=int).to("out")
+        numbers.group_by_key().count(name="alone")
+        with closing(Streams(app, broker=log.broker)) as streams:
+            streams.start()
+            caught_up(streams)
+            look = WatchedClient(streams, None).look().clients[0]
+        seen[level] = {one.store: (one.reads, one.hits) for one in look.stores}
+    # The first of each key finds nothing; the join reads what the aggregation has just written.
+    assert seen["INFO"] == {"alone": (100, 95), "read-by-others": (None, None)}
+    assert seen["DEBUG"] == {"alone": (100, 95), "read-by-others": (200, 195)}
