@@ -11,6 +11,8 @@ from typer.main import get_command
 
 from pystreams.cli.main import app as commands
 from pystreams.config import StreamsConfig
+from pystreams.config.client_table import CLIENT_SETTINGS
+from pystreams.metrics.catalogue import MEANINGS
 from tests.docs.manual import DOCS, Block, sections
 
 HOW_TO = DOCS / "how-to"
@@ -82,3 +84,47 @@ def test_the_program_for_faust_is_one() -> None:
 def test_the_program_for_quix_is_python() -> None:
     (program,) = blocks("from-quix.md", "python no-run")
     compile(program.text, "from-quix.md", "exec")
+
+
+def test_the_page_on_tuning_names_settings_metrics_and_defaults_that_there_are() -> None:
+    page = (HOW_TO / "tuning.md").read_text(encoding="utf-8")
+    defaults = {field.name: field.default for field in fields(StreamsConfig)}
+    clients = {
+        name: known.default_for(client)
+        for name, known in CLIENT_SETTINGS.items()
+        for client in reversed(known.clients)
+    }
+    metrics = {name for _, name in MEANINGS}
+    for text in re.findall(r"`([^`]+)`", page):
+        name, has_value, value = text.partition("=")
+        if has_value and not value:  # an argument of a step
+            continue
+        if re.fullmatch(r"[a-z]+(_[a-z]+)+", name):
+            assert name in defaults, text
+        elif re.fullmatch(r"[a-z]+(-[a-z0-9]+)+", name):
+            assert name in metrics, text
+        elif re.fullmatch(r"[a-z]+(\.[a-z]+)+", name) and not name.startswith("topic."):
+            assert re.sub(r"^(main\.consumer|producer)\.", "", name) in clients, text
+    shown = re.findall(r"^\| `([\w.]+)` \((\d+)\)", page, flags=re.MULTILINE)
+    assert len(shown) == 4
+    for name, default in shown:
+        assert str(defaults.get(name, clients.get(name))) == default, name
+
+
+def test_figures_on_the_page_on_tuning_are_those_of_the_pages_that_it_names() -> None:
+    tuning = " ".join((HOW_TO / "tuning.md").read_text(encoding="utf-8").split())
+    sizing = (HOW_TO / "sizing.md").read_text(encoding="utf-8")
+    by_job: dict[str, dict[str, tuple[float, float]]] = {}
+    times = []
+    for job, workers, rate, cpu, peak in rows(sizing, 5):
+        if workers.isdigit():
+            times.append(float(cpu))
+            by_job.setdefault(job, {})[workers] = float(rate.replace(",", "")), float(peak)
+    rates, peaks = (
+        [round(of["2"][column] / of["1"][column], 1) for of in by_job.values()] for column in (0, 1)
+    )
+    assert f"do {min(rates)} to {max(rates)} times as much" in tuning
+    assert f"take {min(peaks)} to {max(peaks)} times the memory" in tuning
+    assert f"from {min(times)} to {max(times)} µs" in tuning
+    (many,) = [row for row in rows(sizing, 9) if row[:3] == ["embedded log", "200", "50"]]
+    assert f"10,000 of them start in {many[3]}, and again in {many[4]}" in tuning
