@@ -6,10 +6,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import promql_parser as promql
 import yaml
+
+from pystreams.metrics import Sample
+from pystreams.metrics.catalogue import MEANINGS, OWN
+from pystreams.serving.prometheus import prometheus_name
+from tests.unit.serving.test_exposition import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
 DASHBOARD = ROOT / "docker" / "grafana" / "dashboards" / "pystreams.json"
@@ -18,6 +23,28 @@ ALERTS = ROOT / "docker" / "prometheus" / "alerts.yaml"
 #: Labels that Prometheus gives to every series, and what it says itself about those that it scrapes.
 TARGET = frozenset({"job", "instance"})
 OWN_SERIES: Mapping[str, frozenset[str]] = {"up": TARGET}
+
+
+#: The metrics of pystreams alone that are about a client of Kafka.
+_OWN_OF_CLIENTS: Final = ("request-retries-total", "request-errors-total", "request-timeouts-total")
+
+
+def of_kafkas_clients() -> dict[str, frozenset[str]]:
+    """The metrics that only applications on Kafka have, with their labels."""
+    found = {}
+    for group, name in MEANINGS:
+        tags = LEVELS[group]
+        if group == OWN and name in _OWN_OF_CLIENTS:
+            tags = LEVELS["producer-metrics"]
+        elif not group.startswith(("consumer-", "producer-")) or name == "records-lag":
+            continue
+        labels = {
+            tag: text
+            for tag, text in tags.items()
+            if group != "consumer-fetch-manager-metrics" or tag == "client_id"
+        }
+        found[prometheus_name(Sample(name, tuple(labels.items()), 1))] = frozenset(labels)
+    return found
 
 
 class Query(NamedTuple):

@@ -23,13 +23,17 @@ from pystreams.serving.watched import WatchedClient
 from tests.cli.workers.workers_kit import WorkersRun
 from tests.live.support import Log, caught_up, eventually
 from tests.serving.http_kit import get, scrape
-from tests.serving.promql_kit import OWN_SERIES, Query, labels, metrics, queries, variables
+from tests.serving.promql_kit import OWN_SERIES, Query, labels, metrics, of_kafkas_clients, queries, variables
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 RESTORE = "kafka_streams_stream_task_metrics_restore_remaining_records_total"
 WORKERS = "pystreams_worker_restarts_total"
 ASKED = frozenset().union(*(metrics(query.text) for query in queries())) - OWN_SERIES.keys()
+
+#: The application of these tests has no clients of Kafka. Those on Kafka are looked at by
+#: ``tests/kafka/applications/test_kafka_client_metrics.py``.
+OF_CLIENTS = of_kafkas_clients()
 
 #: What has not come within this time will not come.
 PATIENCE_S = 60.0
@@ -88,6 +92,7 @@ def watched(log: Log, process: str) -> Streams:
         commit_interval_ms=100,
         window_changelog_retention_ms=-1,
         num_standby_replicas=1,
+        metrics_recording_level="DEBUG",
         processing_exception_handler="dead_letter",
         errors_dead_letter_queue_topic_name="dead",
     )
@@ -116,7 +121,7 @@ def look_at_two_processes(log: Log, seen: Seen) -> None:
             caught_up(streams)
         for partition in (0, 1):
             log.write("in", [("late", 1, 0), ("bad", 0, 50_000)], partition=partition)
-        seen.wait_for(ASKED - {RESTORE, WORKERS}, *addresses)
+        seen.wait_for(ASKED - {RESTORE, WORKERS} - OF_CLIENTS.keys(), *addresses)
 
 
 def look_at_a_restore(log: Log, seen: Seen) -> None:
@@ -166,7 +171,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
 def test_a_query_asks_for_what_there_is_and_shows_labels_that_its_result_has(
     query: Query, known: Seen
 ) -> None:
-    has = labels(query.text, {**OWN_SERIES, **known})
+    has = labels(query.text, {**OWN_SERIES, **OF_CLIENTS, **known})
     assert query.shown <= has, f"{query.where} shows {sorted(query.shown - has)}"
 
 

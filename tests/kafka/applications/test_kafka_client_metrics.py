@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 
 from pystreams.metrics.catalogue import group_of
 from pystreams.runtime.streams import Streams
+from pystreams.serving.prometheus import prometheus_name
 from tests.kafka.support import Cluster, connect
 from tests.live.support import caught_up, eventually
+from tests.serving.promql_kit import metrics, of_kafkas_clients, queries
 
 WANTED = {
     ("consumer-metrics", "connection-count"),
@@ -49,6 +51,35 @@ def test_clients_report_while_they_work(cluster: Cluster):
             }
             assert metrics["record-send-total", "out"] >= 100
             assert metrics["connection-count", None] >= 1
+
+
+#: A broker without quotas delays nobody.
+OF_QUOTAS = "throttle_time"
+
+
+def test_what_dashboard_and_alerts_ask_of_clients_is_there(cluster: Cluster):
+    asked = {name for query in queries() for name in metrics(query.text) if OF_QUOTAS not in name}
+    missing = {name: labels for name, labels in of_kafkas_clients().items() if name in asked}
+    assert len(missing) > 5
+    cluster.create("in", "out")
+    app = cluster.app("watched")
+    app.stream("in", key=str, value=int).to("out")
+    with closing(connect(cluster.bootstrap_servers, statistics_interval_ms=100)) as broker:
+        streams = Streams(app, broker=broker)
+        with closing(streams):
+            streams.start()
+
+            def all_seen() -> bool:
+                cluster.write("in", [("k", 1, 1_000)])
+                for one in streams.metrics.snapshot():
+                    name = prometheus_name(one)
+                    if name in missing and missing[name] <= dict(one.tags).keys():
+                        del missing[name]
+                return not missing
+
+            with suppress(AssertionError):
+                eventually(all_seen, timeout_s=120)
+            assert missing == {}
 
 
 def test_without_an_interval_no_client_reports(cluster: Cluster):
