@@ -99,6 +99,23 @@ def test_rates_and_totals_move_while_records_arrive(log, visit):
         expect(page.locator(".badge[data-of='counts']")).to_be_visible()
 
 
+def test_the_share_of_reads_that_a_cache_has_answered_is_exact_at_the_level_debug(log, visit):
+    log.create("in", "out")
+    log.write("in", [(str(n % 5), 1, n) for n in range(100)])
+    app = log.app("joined", metrics_recording_level="DEBUG")
+    numbers = app.stream("in", key=str, value=int)
+    counts = numbers.group_by_key().count(name="counts")
+    numbers.join(counts, lambda one, count: one + count, value=int).to("out")
+    with shown(streams := Streams(app, broker=log.broker)) as address:
+        streams.start()
+        caught_up(streams)
+        page = visit(address)
+        stores = page.locator("#stores tbody tr").filter(has_text="counts")
+        # Of 200 reads the first of each key has found nothing.
+        expect(stores.get_by_role("cell").last).to_have_text("98 %")
+        expect(page.locator(".badge[data-of='counts']")).to_contain_text("98 % hits")
+
+
 def test_a_partition_that_lags_and_a_task_that_is_behind_are_seen(log, visit):
     log.create("in", "out", partitions=2)
     with shown(streams := counting(log)) as address:
