@@ -80,7 +80,7 @@ class Serde(Generic[T]):
                     f"a serde is made of two functions, and {given!r} is not a function",
                     hint="Serde.of(write, read): write returns bytes, read takes bytes",
                 )
-        return _FunctionSerde(serialize, deserialize, immutable)
+        return FunctionSerde(serialize, deserialize, immutable)
 
 
 AnySerde = Serde[Any]
@@ -126,7 +126,7 @@ def _full_name(cls: type) -> str:
 TypeOrSerde: TypeAlias = type[T] | Serde[T]
 
 
-class _FunctionSerde(Serde[T]):
+class FunctionSerde(Serde[T]):
     """A serde of two functions, which are the same for every topic."""
 
     def __init__(

@@ -54,8 +54,9 @@ class FaustSerde(Serde[T]):
         self._write_as = own or serializer or "json"
         codecs = _faust("serializers.codecs")
         _codec(codecs, self._write_as)
-        self._read_as = serializer or own or "json"
-        self._loads = _codec(codecs, self._read_as).loads
+        #: Faust's codec with which records are read.
+        self.read_as = serializer or own or "json"
+        self._loads = _codec(codecs, self.read_as).loads
 
     def serializer(self, topic: str) -> Callable[[T], bytes]:
         model, write_as = _faust("models.base").Model, self._write_as
@@ -96,7 +97,7 @@ class FaustSerde(Serde[T]):
     def bytes_schema(self) -> Schema:
         types = TypeSchemas(lambda cls: _model_schema(cls, types) if is_faust_model(cls) else named(cls))
         node = {"is": "any"} if self.type.__is_abstract__ else _model_schema(self.type, types)
-        codec = {"codec": self._write_as, "read_as": self._read_as}
+        codec = {"codec": self._write_as, "read_as": self.read_as}
         return {"format": "faust", **codec, "type": {"type": node, "objects": types.objects}}
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -8,6 +8,9 @@
 | Struct, dataclass, TypedDict, pydantic model, ``dict``, ``list`` | as ``JsonSerde`` writes it | this JSON |
 | windowed key | ``{"key": ..., "start": ..., "end": ...}`` | this JSON |
 | any other | ``{"base64": ...}``, its bytes, if msgspec cannot write it | this JSON |
+
+Bytes of a request are read only by serdes of pystreams, which run no code of theirs. A serde of the application may
+unpickle: it gets no bytes of a request, but objects made of JSON, which it writes.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pystreams.serde.base import AnySerde
+from pystreams.serde.base import AnySerde, FunctionSerde, Serde
 from pystreams.serde.faust_models import FaustSerde
 from pystreams.serde.primitives import VALUE_TYPES, BytesSerde, StrSerde, UUIDSerde
 from pystreams.serde.shapes import type_name
@@ -54,7 +57,9 @@ class JsonForm:
         self._serde = serde
         self._write = serde.key_serializer(topic)
         self._read = serde.deserializer(topic)
-        self._read_json = self._reader(serde, topic)
+        #: Whether the serde may read bytes of a request, as those of a cursor.
+        self.reads_requests = _reads_requests(serde)
+        self._read_json = _json_reader(serde, topic)
 
     def show(self, value: Any) -> msgspec.Raw:
         """JSON for a value."""
@@ -84,7 +89,8 @@ class JsonForm:
         return self._write(key)
 
     def key_of(self, data: bytes) -> Any:
-        """The key of ``place_bytes``, which a client has sent back. Raises ``BadQueryError``."""
+        """The key of ``place_bytes``, which a client has sent back. Only if ``reads_requests``. Raises
+        ``BadQueryError``."""
         try:
             return self._read(data)
         except _WRONG:
@@ -102,31 +108,6 @@ class JsonForm:
                 return _bytes_of(text)
         return self._read_json(text.encode())
 
-    def _reader(self, serde: AnySerde, topic: str) -> Callable[[bytes], Any]:
-        """The function that reads JSON."""
-        if isinstance(serde, JsonSerde | FaustSerde):
-            return serde.deserializer(topic)
-        if isinstance(serde, MsgpackSerde):
-            return JsonSerde(serde.type).deserializer(topic)
-        if isinstance(serde, TimeWindowedSerde | SessionWindowedSerde):
-            read_inner = self._reader(serde.inner, topic)
-
-            def read_windowed(data: bytes) -> Any:
-                parts = msgspec.json.decode(data, type=_WindowedJson)
-                return Windowed(read_inner(bytes(parts.key)), parts.start, parts.end)
-
-            return read_windowed
-        if type(serde) in VALUE_TYPES:
-            return msgspec.json.Decoder(VALUE_TYPES[type(serde)]).decode
-
-        def read_any(data: bytes) -> Any:
-            try:
-                return self._read(msgspec.json.decode(data, type=_BytesJson).base64)
-            except msgspec.ValidationError:
-                return msgspec.json.decode(data)
-
-        return read_any
-
     def _hint(self) -> str:
         match self._serde:
             case UUIDSerde():
@@ -134,6 +115,54 @@ class JsonForm:
             case BytesSerde():
                 return "write the bytes in base64"
         return "write the key as JSON, and percent-encode it"
+
+
+def _reads_requests(serde: AnySerde) -> bool:
+    """Whether the serde is one of pystreams, with all that it holds. Faust's codecs other than JSON may unpickle, and
+    so may two functions of the application."""
+    if isinstance(serde, FaustSerde):
+        return type(serde) is FaustSerde and serde.read_as == "json"
+    if not type(serde).__module__.startswith("pystreams.") or isinstance(serde, FunctionSerde):
+        return False
+    return all(_reads_requests(part) for part in vars(serde).values() if isinstance(part, Serde))
+
+
+def _json_reader(serde: AnySerde, topic: str) -> Callable[[bytes], Any]:
+    """The function that reads the JSON of a key in a request."""
+    if isinstance(serde, JsonSerde):
+        return serde.deserializer(topic)
+    if isinstance(serde, FaustSerde):
+        return FaustSerde(serde.type, "json").deserializer(topic)
+    if isinstance(serde, MsgpackSerde):
+        return JsonSerde(serde.type).deserializer(topic)
+    if isinstance(serde, TimeWindowedSerde | SessionWindowedSerde):
+        read_inner = _json_reader(serde.inner, topic)
+
+        def read_windowed(data: bytes) -> Any:
+            parts = msgspec.json.decode(data, type=_WindowedJson)
+            return Windowed(read_inner(bytes(parts.key)), parts.start, parts.end)
+
+        return read_windowed
+    if type(serde) in VALUE_TYPES:
+        return msgspec.json.Decoder(VALUE_TYPES[type(serde)]).decode
+    read = serde.deserializer(topic) if _reads_requests(serde) else _refuse_bytes
+
+    def read_any(data: bytes) -> Any:
+        try:
+            given = msgspec.json.decode(data, type=_BytesJson).base64
+        except msgspec.ValidationError:
+            return msgspec.json.decode(data)
+        return read(given)
+
+    return read_any
+
+
+def _refuse_bytes(_data: bytes) -> Any:
+    raise BadQueryError(
+        "a key of this store cannot be given as bytes",
+        why="a serde of the application reads them, which may unpickle them and so run code",
+        hint="write the key as JSON, if it has such a form; or give the store a serde of pystreams",
+    )
 
 
 def name_of(serde: AnySerde) -> str:

@@ -94,14 +94,19 @@ def reading_of(question: Question, kind: str, keys: JsonForm, values: JsonForm) 
         return None if text is None else keys.read_text(text)
 
     bounds = read(question.key_from), read(question.key_to)
-    return Reading(question, kind, keys, values, read(question.key), *_bounds(question, keys, *bounds))
+    reading = Reading(question, kind, keys, values, read(question.key), *_bounds(question, keys, *bounds))
+    if reading.single and question.after is not None:
+        raise BadQueryError(f"{named}, in which a key has one entry", hint="leave cursor out")
+    return reading
 
 
 def _bounds(question: Question, keys: JsonForm, key_from: Any, key_to: Any) -> tuple[Any, Any]:
-    """The first and the last key of a page: it begins at the cursor."""
+    """The first and the last key of a page: it begins at the cursor, or, if the serde must not read that one, at the
+    first key of the range."""
     lower = b"" if key_from is None else keys.place_bytes(key_from)
     if question.after is not None and question.after.key > lower:
-        lower, key_from = question.after.key, keys.key_of(question.after.key)
+        lower = question.after.key
+        key_from = keys.key_of(lower) if keys.reads_requests else key_from
     if key_to is not None and lower > keys.place_bytes(key_to):
         raise BadQueryError(
             "the first key of the range sorts after the last one",
@@ -122,7 +127,7 @@ def read_page(store: Any, reading: Reading, deadline: Deadline) -> Page:
         found = (_sessions if reading.kind == "session" else _versions)(store, reading)
     # A generator that is closed closes the iterator of the store.
     with closing(found):
-        wanted = _timely(_after_cursor(found, reading), reading, deadline)
+        wanted = _after_cursor(_timely(found, reading, deadline), reading)
         if reading.kind == "session" or (reading.kind in _WINDOW and not of_key):
             # Such stores have another order, so that all that the question is about is read for each page.
             wanted = iter(heapq.nsmallest(reading.question.limit + 1, wanted, key=lambda entry: entry.place))
