@@ -214,6 +214,12 @@ class CommittedStores:
                     )
         return found
 
+    @property
+    def offsets(self) -> Offsets | None:
+        """The offsets of the last commit; None if nobody can read."""
+        with self._gate:
+            return self._offsets if self._is_open else None
+
     def wait(self, reached: Callable[[Offsets], bool], timeout_ms: float) -> bool:
         """Wait for a commit whose offsets have ``reached`` something. False if the timeout or the task ends first."""
         with self._gate:

@@ -10,7 +10,7 @@ from pystreams.clock import Clock, Deadline
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.queries.answers import Answer, Answers, Demands
-from pystreams.runtime.queries.placing import Found, owners_in
+from pystreams.runtime.queries.placing import found_in
 from pystreams.runtime.queries.position import Position
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.standby_task import StandbyTask
@@ -19,8 +19,8 @@ from pystreams.state.committed import CommittedAnswer
 
 R = TypeVar("R")
 
-#: A thread is asked for a commit so often while a reader waits for one.
-_COMMIT_EVERY_MS: Final = 50.0
+#: A thread is asked again after so long for a commit that a reader waits for.
+_ASK_EVERY_MS: Final = 50.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def committed_answers(
             lag = None if tasks is None else tasks.standby_lags().get(one.task.task_id)
         answers[partition] = Answer(found.result, partition, Position(found.offsets), one.standby, lag)
     here = answers.keys() if only is None else readable.keys()
-    return Answers(answers, _found(subtopology, threads, here))
+    return Answers(answers, found_in(subtopology, threads, here))
 
 
 def _readable(subtopology: int, threads: Sequence[StreamThread], *, standbys: bool) -> dict[int, _Readable]:
@@ -82,29 +82,14 @@ def _readable(subtopology: int, threads: Sequence[StreamThread], *, standbys: bo
     return found
 
 
-def _found(subtopology: int, threads: Sequence[StreamThread], here: Collection[int]) -> Found:
-    given = {
-        task.partition
-        for thread in threads
-        if (tasks := thread.tasks) is not None
-        for task in tasks.task_ids()
-        if task.subtopology == subtopology
-    }
-    return Found(here, given.difference(here), owners_in(subtopology, threads))
-
-
 def _read(
     one: _Readable, store: str, read: Callable[[Any], R], at_least: Position, deadline: Deadline
 ) -> CommittedAnswer[R] | None:
-    """None: the task is not here any more."""
+    """None: the task is not here any more. ``read`` may take long: it is called once, when the position is reached."""
     if not one.task.is_open:
         return None
     committed = one.task.state.committed
-    while True:
-        answer = committed.read(store, read)
-        missing = {} if answer is None else at_least.missing(answer.offsets)
-        if answer is None or not missing:
-            return answer
+    while (offsets := committed.offsets) is not None and (missing := at_least.missing(offsets)):
         if one.standby:
             raise StateError(
                 f"store {store} cannot be read up to a position from the standby of task {one.task.task_id}",
@@ -113,10 +98,11 @@ def _read(
             )
         if deadline.expired():
             raise too_far(store, one.task.task_id.partition, missing)
-        one.thread.request_commit()
+        one.thread.request_commit_soon()
         committed.wait(
-            lambda offsets: not at_least.missing(offsets), min(_COMMIT_EVERY_MS, deadline.remaining_ms())
+            lambda offsets: not at_least.missing(offsets), min(_ASK_EVERY_MS, deadline.remaining_ms())
         )
+    return committed.read(store, read)
 
 
 def too_far(store: str, partition: int, missing: dict[TopicPartition, int]) -> StateError:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import FIRST_EXCEPTION, wait
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.queries.answers import Answer, Answers, Demands
 from pystreams.runtime.queries.committed_reads import too_far
-from pystreams.runtime.queries.placing import Found, owners_in
+from pystreams.runtime.queries.placing import found_in
 from pystreams.runtime.queries.position import Position
+from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.task_manager import TaskManager
 from pystreams.runtime.threads.stream_thread import StreamThread
 from pystreams.state.iterators import read_to_end
@@ -24,6 +25,14 @@ R = TypeVar("R")
 _PAUSE_S: Final = 0.005
 
 
+class _Reply(NamedTuple, Generic[R]):
+    """A thread's reply: the answers of its tasks by partition or, if some have not reached the demanded position, what
+    these miss."""
+
+    answers: dict[int, Answer[R]]
+    missing: dict[int, dict[TopicPartition, int]]
+
+
 def latest_answers(
     store: str,
     subtopology: int,
@@ -31,25 +40,77 @@ def latest_answers(
     demands: Demands,
     clock: Clock,
     read: Callable[[Any], R],
+    only: Collection[int] | None = None,
 ) -> Answers[R]:
-    """The results of ``read`` for the store of each task of a sub-topology that runs here. Raises ``StateError`` if one
-    of them does not reach the demanded position in time, or a thread is busy for so long."""
+    """The results of ``read`` for the store of each task of a sub-topology that runs here; ``only``: of these
+    partitions, for which no other threads are asked than those that have them. Raises ``StateError`` if one of them
+    does not reach the demanded position in time, or a thread is busy for so long."""
     deadline = Deadline(clock, demands.timeout_ms)
+    question = _question(store, subtopology, demands, read, only)
+    asked = [thread for thread in threads if only is None or _running(subtopology, [thread]) & {*only}]
+    answers = _when_reached(store, asked, question, deadline)
+    if asked and only is not None and not answers.keys() >= {*only}:
+        # A task may have gone to another thread meanwhile.
+        answers |= _when_reached(store, [one for one in threads if one not in asked], question, deadline)
+    others = set() if only is None else _running(subtopology, threads).difference(only)
+    return Answers(answers, found_in(subtopology, threads, answers.keys() | others))
+
+
+def _question(
+    store: str,
+    subtopology: int,
+    demands: Demands,
+    read: Callable[[Any], R],
+    only: Collection[int] | None,
+) -> Callable[[TaskManager], _Reply[R]]:
+    """What a thread calls. ``read`` may take long: it is called once the position is reached."""
+
+    def answered(task: ActiveTask) -> Answer[R]:
+        result = read_to_end(read(task.stores[store]))
+        return Answer(result, task.task_id.partition, Position(task.processed_offsets()))
+
+    def of_thread(tasks: TaskManager) -> _Reply[R]:
+        wanted = {
+            task.task_id.partition: task
+            for task in tasks.running
+            if task.task_id.subtopology == subtopology and (only is None or task.task_id.partition in only)
+        }
+        missing = {
+            partition: lacks
+            for partition, task in wanted.items()
+            if (at_least := demands.at_least.of_partition(partition))
+            and (lacks := at_least.missing(task.processed_offsets()))
+        }
+        if missing:
+            return _Reply({}, missing)
+        return _Reply({partition: answered(task) for partition, task in wanted.items()}, {})
+
+    return of_thread
+
+
+def _when_reached(
+    store: str,
+    threads: Sequence[StreamThread],
+    question: Callable[[TaskManager], _Reply[R]],
+    deadline: Deadline,
+) -> dict[int, Answer[R]]:
+    """The answers of all these threads. Those that have not reached the demanded position are asked again."""
     pause = threading.Event()
-    behind: dict[int, dict[TopicPartition, int]] = {}
+    answers: dict[int, Answer[R]] = {}
+    missing: dict[int, dict[TopicPartition, int]] = {}
     while True:
-        answers = _asked(store, subtopology, threads, deadline, read)
-        if answers is not None:
-            behind = {
-                partition: missing
-                for partition, answer in answers.by_partition.items()
-                if (missing := demands.at_least.of_partition(partition).missing(answer.position))
-            }
-            if not behind:
+        replies = _asked(threads, question, deadline)
+        if replies is not None:
+            missing = {}
+            for reply in replies:
+                answers |= reply.answers
+                missing |= reply.missing
+            if not missing:
                 return answers
-        if behind and deadline.expired():
-            raise too_far(store, *min(behind.items()))
-        if answers is None:
+            threads = [thread for thread, reply in zip(threads, replies, strict=True) if reply.missing]
+        if missing and deadline.expired():
+            raise too_far(store, *min(missing.items()))
+        if replies is None:
             raise StateError(
                 f"store {store} could not be read in time",
                 why="a stream thread was busy all the while",
@@ -59,36 +120,27 @@ def latest_answers(
 
 
 def _asked(
-    store: str,
-    subtopology: int,
-    threads: Sequence[StreamThread],
-    deadline: Deadline,
-    read: Callable[[Any], R],
-) -> Answers[R] | None:
-    """None: a thread has not answered before the deadline."""
-
-    def of_thread(tasks: TaskManager) -> tuple[dict[int, Answer[R]], set[int]]:
-        answers = {
-            task.task_id.partition: Answer(
-                read_to_end(read(task.stores[store])),
-                task.task_id.partition,
-                Position(task.processed_offsets()),
-            )
-            for task in tasks.running
-            if task.task_id.subtopology == subtopology
-        }
-        given = {task.partition for task in tasks.task_ids() if task.subtopology == subtopology}
-        return answers, given
-
-    asked = [thread.call(of_thread) for thread in threads]
-    by_partition: dict[int, Answer[R]] = {}
-    given: set[int] = set()
+    threads: Sequence[StreamThread], question: Callable[[TaskManager], _Reply[R]], deadline: Deadline
+) -> list[_Reply[R]] | None:
+    """The replies of the threads. None: one of them has not replied before the deadline. Raises what a read raises."""
+    asked = [thread.call(question) for thread in threads]
     try:
-        for of_one in asked:
-            of_running, of_all = of_one.result(deadline.remaining_ms() / 1000)
-            by_partition |= of_running
-            given |= of_all
-    except FutureTimeoutError:
-        return None
-    here = by_partition.keys()
-    return Answers(by_partition, Found(here, given - here, owners_in(subtopology, threads)))
+        done, late = wait(asked, deadline.remaining_ms() / 1000, FIRST_EXCEPTION)
+        for one in done:
+            one.result()
+        return None if late else [one.result() for one in asked]
+    finally:
+        # A thread that is busy would otherwise read later for nobody.
+        for one in asked:
+            one.cancel()
+
+
+def _running(subtopology: int, threads: Sequence[StreamThread]) -> set[int]:
+    """The partitions of a sub-topology whose tasks these threads run."""
+    return {
+        task.task_id.partition
+        for thread in threads
+        if (tasks := thread.tasks) is not None
+        for task in tasks.running
+        if task.task_id.subtopology == subtopology
+    }

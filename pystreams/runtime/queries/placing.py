@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -51,6 +51,18 @@ def owners_in(subtopology: int, threads: Iterable[StreamThread]) -> dict[int, st
     for thread in threads:
         owners |= thread.owners_of(subtopology)
     return owners
+
+
+def found_in(subtopology: int, threads: Sequence[StreamThread], here: Collection[int]) -> Found:
+    """The places of the partitions of a sub-topology, some of which are ``here``."""
+    given = {
+        task.partition
+        for thread in threads
+        if (tasks := thread.tasks) is not None
+        for task in tasks.task_ids()
+        if task.subtopology == subtopology
+    }
+    return Found(here, given.difference(here), owners_in(subtopology, threads))
 
 
 def places_in(subtopology: int, threads: Iterable[StreamThread], partitions: int) -> dict[int, Places]:

@@ -119,7 +119,7 @@ class LocalStore:
         likely = self.placing.likely_partition(key)
         answers = self.answers(read, None if likely is None else [likely])
         found = _with_result(answers)
-        if found is None and likely is not None and self._demands.freshness == "committed":
+        if found is None and likely is not None:
             # A partitioner that does not fit must not hide a key that is here.
             found = _with_result(self.answers(read))
         if found is not None:
@@ -234,7 +234,7 @@ class LocalStore:
             return read(store if self._headers else store.without_headers())
 
         if self._demands.freshness == "latest":
-            return latest_answers(*place, self._demands, self._clock, shown)
+            return latest_answers(*place, self._demands, self._clock, shown, only)
         return committed_answers(*place, self._demands, self._clock, shown, only)
 
     def require_position(self) -> None:

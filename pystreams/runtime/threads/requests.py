@@ -18,6 +18,8 @@ class Requests(Generic[Subject]):
         self.stop = threading.Event()
         #: Commit in this round or the next.
         self.commit = threading.Event()
+        #: Commit soon, because a reader waits for it; in the next round or some later, since commits take time.
+        self.awaited_commit = threading.Event()
         #: Ask the group soon whether it rebalances.
         self.look = threading.Event()
         #: The thread's share of the cache budget, from the next commit on.

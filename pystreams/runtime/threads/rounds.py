@@ -318,7 +318,7 @@ class Rounds:
             timeout_ms = min(timeout_ms, _ASKED_POLL_MS)
         if self.tasks.commit_often:
             timeout_ms = min(timeout_ms, _AWAITED_COMMIT_MS)
-        if self.tasks.commit_needed:
+        if self.tasks.commit_needed or self._requests.awaited_commit.is_set():
             timeout_ms = min(timeout_ms, self._ms_to_commit())
         punctuation_ms = None if self._owner.is_paused else self.tasks.next_punctuation_ms()
         if punctuation_ms is not None:
@@ -358,8 +358,9 @@ class Rounds:
     def _maybe_commit(self) -> None:
         config, tasks = self._context.config, self.tasks
         limit = config.statestore_uncommitted_max_bytes // config.num_stream_threads
-        asked = self._requests.commit.is_set()
-        due = self._ms_to_commit() <= 0 or tasks.commit_requested or tasks.uncommitted_bytes >= limit
+        in_time = self._ms_to_commit() <= 0
+        asked = self._requests.commit.is_set() or (in_time and self._requests.awaited_commit.is_set())
+        due = in_time or tasks.commit_requested or tasks.uncommitted_bytes >= limit
         # A commit is what shows that trouble is over.
         due = due or self._trouble.lasts
         if not (asked or due):
@@ -369,6 +370,7 @@ class Rounds:
             if not member.can_commit() or self.clients.producer.postpones(member):
                 return
             self._requests.commit.clear()
+            self._requests.awaited_commit.clear()
             started_ms = self._clock.monotonic_ms()
             tasks.commit()
             ended_ms = self._clock.monotonic_ms()
@@ -381,7 +383,7 @@ class Rounds:
 
     def _ms_to_commit(self) -> float:
         interval_ms = float(self._commit_interval_ms)
-        if self.tasks.commit_often:
+        if self.tasks.commit_often or self._requests.awaited_commit.is_set():
             awaited_ms = max(_AWAITED_COMMIT_MS, self._commit_took_ms / _AWAITED_COMMIT_SHARE)
             interval_ms = min(interval_ms, awaited_ms)
         return self._last_commit_ms + interval_ms - self._clock.monotonic_ms()

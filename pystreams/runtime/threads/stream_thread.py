@@ -133,6 +133,11 @@ class StreamThread:
         """Commit in this round or the next."""
         self._requests.commit.set()
 
+    def request_commit_soon(self) -> None:
+        """Commit soon, because a reader waits for it. However often that is asked for, such commits take only a small
+        share of the thread's time."""
+        self._requests.awaited_commit.set()
+
     def look(self) -> None:
         """Ask the group soon whether it rebalances."""
         self._requests.look.set()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cached_property
+from threading import get_ident
 from typing import Final, NamedTuple
 
 import msgspec
@@ -103,10 +105,16 @@ class LocalStores:
 
     def _read(self, store: LocalStore, reading: Reading) -> Part:
         question = reading.question
-        deadline = Deadline(self._clock, READ_MS)
+        #: By reading thread what is left of its time. What it does before and between its reads does not count.
+        left_ms: defaultdict[int, float] = defaultdict(lambda: READ_MS)
 
         def read(opened: object) -> Page:
-            return read_page(opened, reading, deadline)
+            thread = get_ident()
+            deadline = Deadline(self._clock, left_ms[thread])
+            try:
+                return read_page(opened, reading, deadline)
+            finally:
+                left_ms[thread] = deadline.remaining_ms()
 
         placing = store.placing
         if placing is None:
@@ -120,7 +128,7 @@ class LocalStores:
             )
         key = None if question.key is None else placing.likely_partition(reading.key)
         answers = store.answers(read, None if key is None else [key])
-        if key is not None and question.freshness == "committed" and not _has_entries(answers):
+        if key is not None and not _has_entries(answers):
             # A partitioner that does not fit must not hide a key that is here.
             answers = store.answers(read)
         if question.key is not None:
