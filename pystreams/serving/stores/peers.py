@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import http.client
 import ssl
-from collections import defaultdict, deque
+import threading
 from functools import cached_property
 from typing import Final
 from urllib.parse import quote, urlencode
@@ -26,11 +26,20 @@ PART_HEADER: Final = "Pystreams-Part"
 #: The type of the answer to it.
 PART: Final = "application/vnd.pystreams.part"
 
-#: An instance that does not answer in this time is not there.
-_TIMEOUT_S: Final = 5.0
+#: An instance that does not take a connection in this time is not there.
+_CONNECT_S: Final = 3.0
+
+#: An instance has this time for its answer: more than it may wait for its threads, less than a query may take.
+_ANSWER_S: Final = 9.5
 
 #: So many requests to other instances are on their way at once; more wait for their turn.
 _REQUESTS_MAX: Final = 32
+
+#: So many connections are kept that nobody uses.
+_IDLE_MAX: Final = 32
+
+#: Errors with which a connection turns out to have been ended by the other side, before it saw the request.
+_ENDED: Final = (ConnectionResetError, BrokenPipeError)
 
 #: A larger answer is not read: a page has a limit.
 _ANSWER_BYTES_MAX: Final = 64 << 20
@@ -56,7 +65,7 @@ class Peers:
         HTTP."""
         self._headers = {PART_HEADER: "1", **({} if token is None else {"Authorization": f"Bearer {token}"})}
         self._trusted = trusted
-        self._idle: defaultdict[str, deque[http.client.HTTPConnection]] = defaultdict(deque)
+        self._idle = _IdleConnections()
 
     @cached_property
     def _limiter(self) -> CapacityLimiter:
@@ -65,9 +74,7 @@ class Peers:
 
     def close(self) -> None:
         """End the connections, when nobody asks any more."""
-        for idle in self._idle.values():
-            while idle:
-                idle.pop().close()
+        self._idle.close()
 
     async def ask(self, endpoint: str, question: Question) -> Part:
         """The part of the answer that the instance has. Raises ``QueryError``, and ``OSError`` if it cannot
@@ -77,25 +84,39 @@ class Peers:
         )
 
     def _ask(self, endpoint: str, question: Question) -> Part:
-        target = _target(question)
-        idle = self._idle[endpoint]
-        used = bool(idle)
-        connection = idle.pop() if idle else self._connected(endpoint)
+        status, content = self._answer(endpoint, _target(question))
+        if status != 200:
+            raise _error(endpoint, status, content)
         try:
-            status, content = self._exchange(connection, target)
-        except (OSError, http.client.HTTPException) as error:
-            connection.close()
-            if not used:
-                raise ConnectionError(f"{endpoint} does not answer: {error}") from error
-            # The other side ends connections that nobody uses: all that are idle may be too old.
-            idle.clear()
-            return self._ask(endpoint, question)
-        idle.append(connection)
-        if status == 200:
             return _decode_part(content)
-        raise _error(endpoint, status, content)
+        except msgspec.MsgspecError as error:
+            raise UnreachableError(
+                "another instance of the application answers in another form",
+                where=endpoint,
+                why=str(error)[:200],
+                hint="it may run another version of pystreams, or be another server: check its application_server",
+            ) from error
+
+    def _answer(self, endpoint: str, target: str) -> tuple[int, bytes]:
+        """Status and content. Raises ``ConnectionError``."""
+        while True:
+            connection = idle = self._idle.take(endpoint)
+            try:
+                connection = connection or self._new_connection(endpoint)
+                answer = self._exchange(connection, target)
+            except (OSError, http.client.HTTPException, UnicodeError) as error:
+                if connection is not None:
+                    connection.close()
+                # The other side ends connections that nobody uses.
+                if idle is None or not isinstance(error, _ENDED):
+                    raise ConnectionError(f"{endpoint} does not answer: {error}") from error
+            else:
+                self._idle.put(endpoint, connection)
+                return answer
 
     def _exchange(self, connection: http.client.HTTPConnection, target: str) -> tuple[int, bytes]:
+        if connection.sock is None:
+            _connect(connection)
         connection.request("GET", target, headers=self._headers)
         response = connection.getresponse()
         content = response.read(_ANSWER_BYTES_MAX)
@@ -103,10 +124,45 @@ class Peers:
             raise http.client.HTTPException("the answer is larger than a page can be")
         return response.status, content
 
-    def _connected(self, endpoint: str) -> http.client.HTTPConnection:
+    def _new_connection(self, endpoint: str) -> http.client.HTTPConnection:
         if self._trusted is None:
-            return http.client.HTTPConnection(endpoint, timeout=_TIMEOUT_S)
-        return http.client.HTTPSConnection(endpoint, timeout=_TIMEOUT_S, context=self._trusted)
+            return http.client.HTTPConnection(endpoint, timeout=_CONNECT_S)
+        return http.client.HTTPSConnection(endpoint, timeout=_CONNECT_S, context=self._trusted)
+
+
+def _connect(connection: http.client.HTTPConnection) -> None:
+    connection.connect()
+    connection.sock.settimeout(_ANSWER_S)
+
+
+class _IdleConnections:
+    """Connections that nobody uses, by endpoint: those that were used last, so that none stays for ever whose endpoint
+    is gone. Any thread may call these methods."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: The one that was used last is at the end.
+        self._connections: list[tuple[str, http.client.HTTPConnection]] = []
+
+    def take(self, endpoint: str) -> http.client.HTTPConnection | None:
+        with self._lock:
+            for number in reversed(range(len(self._connections))):
+                if self._connections[number][0] == endpoint:
+                    return self._connections.pop(number)[1]
+            return None
+
+    def put(self, endpoint: str, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            self._connections.append((endpoint, connection))
+            oldest = self._connections.pop(0)[1] if len(self._connections) > _IDLE_MAX else None
+        if oldest is not None:
+            oldest.close()
+
+    def close(self) -> None:
+        with self._lock:
+            for _, connection in self._connections:
+                connection.close()
+            self._connections.clear()
 
 
 def _target(question: Question) -> str:
