@@ -6,7 +6,8 @@ QueryError
 ├── AbsentError           the store has nothing under that key
 ├── NotAcceptableError    the answer does not exist in that form
 ├── UnreachableError      a part of the store cannot be read now; ask again
-└── TooSlowError          the answer would take too long
+├── TooSlowError          the answer would take too long
+└── FailedError           what is in the store cannot be shown, whoever asks how often
 
 Each has the status with which HTTP answers.
 """
@@ -17,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
-from pystreams.errors import StreamsError
+from pystreams.errors import SerializationError, StreamsError
 from pystreams.nearest import not_among
 
 
@@ -66,6 +67,27 @@ class TooSlowError(QueryError):
 
     action = "retry"
     status, code = 503, "too-slow"
+
+
+class FailedError(QueryError):
+    """Reading the store failed, and would again, as with a serde that cannot read what is there."""
+
+    status, code = 500, "failed"
+
+
+def as_query_error(error: Exception) -> QueryError:
+    """The error for whatever was raised in the middle of a query. An application that ends, and the like, may answer
+    later; what a serde cannot read stays as it is."""
+    if isinstance(error, QueryError):
+        return error
+    if isinstance(error, StreamsError):
+        kind = FailedError if isinstance(error, SerializationError) else UnreachableError
+        return kind(error.what, where=error.place, why=error.why, hint=error.hint)
+    return FailedError(
+        "the query failed",
+        why=f"{type(error).__name__}: {str(error)[:200]}",
+        hint="the log of the application has the whole error; check the serdes of the store",
+    )
 
 
 def unknown_store(name: str, known: Iterable[str]) -> UnknownStoreError:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pystreams.errors import StreamsError
-from pystreams.serving.query_errors import QueryError
+from pystreams.serving.query_errors import QueryError, as_query_error
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +45,9 @@ async def query_refused(_request: Request, error: Exception) -> Response:
     return refusal(error.status, error.code, error.what, why=why, hint=error.hint, **headers)
 
 
-async def application_failed(_request: Request, error: Exception) -> Response:
-    """The answer when the application itself cannot answer, as while it ends."""
-    assert isinstance(error, StreamsError)
-    return refusal(503, "unreachable", error.what, why=error.why, hint=error.hint, **RETRY_AFTER)
+async def query_failed(request: Request, error: Exception) -> Response:
+    """The answer when something else went wrong, as while the application ends."""
+    return await query_refused(request, as_query_error(error))
 
 
 async def path_refused(_request: Request, error: Exception) -> Response:
@@ -62,6 +61,7 @@ async def path_refused(_request: Request, error: Exception) -> Response:
 #: They are ``async`` because none of them waits: none takes a thread from pages that do.
 HANDLERS: Final = {
     QueryError: query_refused,
-    StreamsError: application_failed,
+    Exception: query_failed,
+    StreamsError: query_failed,
     HTTPException: path_refused,
 }

@@ -55,10 +55,15 @@ class Together:
         processes = dict(self._processes())
         likely = self._likely(question)
         if likely in processes:
-            found = await self._ask({likely: processes.pop(likely)}, question)
+            try:
+                found = await self._ask({likely: processes[likely]}, question)
+            except UnreachableError as error:
+                # It may have started again, while another one has what it had.
+                log.debug("the process that had the key cannot answer: %s", error)
+                found = []
             if found and not found[0].missing():
                 return found[0]
-            # Its part is needed again: meanwhile it may have got or lost partitions.
+            # It is asked again with the others: meanwhile it may have got or lost partitions.
             processes = dict(self._processes())
         parts = await self._ask(processes, question)
         if not parts:

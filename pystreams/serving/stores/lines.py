@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from pystreams.errors import StreamsError
-from pystreams.serving.query_errors import QueryError, UnreachableError, query_error
+from pystreams.serving.query_errors import as_query_error, query_error
 from pystreams.serving.stores.asking import Answerer
 from pystreams.serving.stores.parts import Part, StoreInfo
 from pystreams.serving.stores.questions import Question
@@ -97,7 +97,8 @@ class Line:
     async def _reply(self, question: Question | None) -> _Reply:
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
-        await self._opening
+        # One whose request is cancelled does not end the opening, for which others wait.
+        await asyncio.shield(self._opening)
         if self._gone or self._writer is None:
             raise ConnectionError("the process has ended")
         number = next(self._numbers)
@@ -165,9 +166,14 @@ class LineServer:
                 reply = _Listed(asked.number, await self._answerer.stores())
             else:
                 reply = _Answered(asked.number, await self._answerer.ask(asked.question))
-        except StreamsError as error:
-            code = error.code if isinstance(error, QueryError) else UnreachableError.code
-            reply = _Refused(asked.number, code, error.what, error.place, error.why, error.hint)
+        except Exception as error:
+            # Without a reply the one who asks would wait for nothing.
+            if not isinstance(error, StreamsError):
+                log.exception("a query failed")
+            refused = as_query_error(error)
+            reply = _Refused(
+                asked.number, refused.code, refused.what, refused.place, refused.why, refused.hint
+            )
         writer.write(_framed(reply))
         await writer.drain()
 

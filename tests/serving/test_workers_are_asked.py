@@ -1,0 +1,80 @@
+"""A supervisor gets an answer from its workers: each question gets a reply, whatever goes wrong, and a worker that
+cannot answer hides no other one."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from pystreams.errors import SerializationError
+from pystreams.serving.query_errors import FailedError, UnreachableError
+from pystreams.serving.stores.asking import Answerer, Together
+from pystreams.serving.stores.lines import Line, LineServer
+from pystreams.serving.stores.parts import Entry, Part, StoreInfo
+from pystreams.serving.stores.questions import Place, Question
+
+QUESTION = Question("counts", "a")
+
+
+class Worker:
+    """It has the only partition, or not."""
+
+    def __init__(self, error: Exception | None = None, *, has: bool = True) -> None:
+        self.error, self.has = error, has
+
+    async def stores(self) -> list[StoreInfo]:
+        return []
+
+    async def ask(self, _question: Question) -> Part:
+        if self.error is not None:
+            raise self.error
+        if self.has:
+            return Part([Entry(Place(b"a"), b"1")], read=[0], partitions=1, partition=0, single=True)
+        return Part(partitions=1, partition=0, single=True)
+
+
+def test_a_worker_that_starts_again_does_not_hide_the_one_that_took_over() -> None:
+    workers = [Worker(has=True), Worker(has=False)]
+    together = Together(lambda: dict(enumerate(workers)))
+    assert asyncio.run(together.ask(QUESTION)).entries
+    workers[0].error = UnreachableError("store counts cannot be read yet", why="the application starts")
+    workers[1].has = True
+    assert asyncio.run(together.ask(QUESTION)).entries
+
+
+def asked(answerer: Answerer, ask: Callable[[Line], Awaitable[object]]) -> object:
+    """What ``ask`` gets over a line to the worker."""
+
+    async def over_a_line() -> object:
+        ours, theirs = socket.socketpair()
+        LineServer(theirs, answerer)
+        line = Line(ours)
+        try:
+            return await asyncio.wait_for(ask(line), 60)
+        finally:
+            line.hang_up()
+
+    return asyncio.run(over_a_line())
+
+
+@pytest.mark.parametrize("error", [ValueError("no number"), SerializationError("no number")])
+def test_whatever_a_serde_raises_is_told_to_the_one_who_asks(error: Exception) -> None:
+    with pytest.raises(FailedError, match="no number"):
+        asked(Worker(error), lambda line: line.ask(QUESTION))
+
+
+def test_a_request_that_is_cancelled_does_not_close_the_line_for_others() -> None:
+    async def cancelled_and_then_asked(line: Line) -> object:
+        first = asyncio.create_task(line.ask(QUESTION))
+        # It begins to open the line, and no more.
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        return await line.ask(QUESTION)
+
+    found = asked(Worker(), cancelled_and_then_asked)
+    assert isinstance(found, Part)
+    assert found.entries
