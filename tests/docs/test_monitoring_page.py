@@ -6,7 +6,7 @@ import re
 
 from pystreams.metrics import Sample, names
 from pystreams.metrics.catalogue import MEANINGS
-from pystreams.serving.prometheus import prometheus_name
+from pystreams.metrics.exposed import exposed_name
 from tests.docs.manual import DOCS
 from tests.unit.serving.test_exposition import LEVELS
 
@@ -33,6 +33,6 @@ def test_every_name_of_the_code_is_in_the_catalogue() -> None:
 
 
 def test_queries_ask_for_metrics_that_there_are() -> None:
-    known = {prometheus_name(Sample(name, tuple(LEVELS[group].items()), 1)) for group, name in MEANINGS}
+    known = {exposed_name(Sample(name, tuple(LEVELS[group].items()), 1)) for group, name in MEANINGS}
     asked = set(re.findall(r"\b(?:kafka_(?:streams|consumer)|pystreams)_\w+", PAGE))
     assert asked - known == {"pystreams_application_"}

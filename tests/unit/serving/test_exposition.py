@@ -11,7 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pystreams.metrics import Metrics, Sample
 from pystreams.metrics.catalogue import MEANINGS, OWN
-from pystreams.serving.prometheus import exposition, prometheus_name
+from pystreams.metrics.exposed import exposed_name
+from pystreams.serving.prometheus import exposition
 
 LEVELS = {
     "stream-metrics": {},
@@ -57,7 +58,7 @@ def test_every_metric_of_the_catalogue_has_the_name_that_the_jmx_exporter_gives_
         sample = Sample(name, tuple(LEVELS[group].items()), 1)
         words = f"{group}-{name}".replace("-", "_")
         prefix = "" if group == OWN else f"kafka_{group.partition('-')[0].replace('stream', 'streams')}_"
-        assert prometheus_name(sample) == prefix + words
+        assert exposed_name(sample) == prefix + words
         assert (prefix + words) in {series for series, _ in read([sample])}
 
 
