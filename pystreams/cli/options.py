@@ -163,6 +163,16 @@ ReadyLagOption: TypeAlias = Annotated[
     ),
 ]
 
+OtelOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--otel",
+        envvar="PYSTREAMS_OTEL",
+        help="Send metrics to an OpenTelemetry collector, as the OTEL_... variables of the environment say. Needs the "
+        "extra [bold]otel[/].",
+    ),
+]
+
 QuietOption: TypeAlias = Annotated[
     bool,
     typer.Option(

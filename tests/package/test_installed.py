@@ -41,6 +41,7 @@ OF_EXTRAS = (
     "pystreams.serving.refusals",
     "pystreams.serving.server",
     "pystreams.serving.stores.",
+    "pystreams.telemetry",
 )
 
 IMPORT_ALL = """

@@ -24,6 +24,7 @@ from pystreams.cli.options import (
     HttpOption,
     HttpTokenOption,
     LogFormatOption,
+    OtelOption,
     QuietOption,
     ReadyLagOption,
     SetOption,
@@ -117,6 +118,7 @@ def run(
     http_cert: HttpCertificateOption = None,
     http_key: HttpKeyOption = None,
     ready_lag: ReadyLagOption = None,
+    otel: OtelOption = False,
     profile: Annotated[
         bool,
         typer.Option(
@@ -171,11 +173,14 @@ def run(
 
     [bold]pystreams run apps.wordcount --http 127.0.0.1:8080[/]
 
+    [bold]pystreams run apps.wordcount --otel[/]
+
     [bold]pystreams run apps.wordcount --until-caught-up --profile[/]
 
     [bold]pystreams run apps.wordcount --create-topics --reload[/]
     """
     from pystreams.cli.profiling import ProfileOptions, profiled
+    from pystreams.cli.telemetry import telemetry
     from pystreams.cli.watching import HttpOptions, WatchOptions, announce, shown
 
     logs = LogOptions(verbose, quiet, log_format)
@@ -193,23 +198,19 @@ def run(
     watch = WatchOptions.parse(http, ready_lag, HttpOptions(http_token_file, http_open, http_cert, http_key))
     profile_options = ProfileOptions(profile, picture)
     profile_options.check_workers(workers)
-    if reload:
-        from pystreams.cli.commands.reloading import check_reload
-
-        check_reload(workers, until_caught_up=until_caught_up)
+    _check_extras(workers, until_caught_up=until_caught_up, otel=otel, reload=reload)
     creates = partial(_create_topics, application, setting, flags, partitions or 1) if create_topics else None
     if workers is not None and not show_config:
         from pystreams.cli.commands.workers.channel import Job
 
         if creates is not None:
             creates()
-        job = Job(application, 0, flags, setting or [], until_caught_up, logs, watched=http is not None)
+        job = Job(
+            application, 0, flags, setting or [], until_caught_up, logs, watched=http is not None, otel=otel
+        )
         raise typer.Exit(_run_workers(job, workers, watch))
     if show_config:
-        from pystreams.cli.application.loading import load_application
-        from pystreams.cli.application.settings import show_settings
-
-        show_settings(load_application(application), setting, **flags)
+        _show_config(application, setting, flags)
         return
 
     from pystreams.cli.stacks import log_stacks, on_stacks_request
@@ -224,6 +225,7 @@ def run(
             on_stacks_request(partial(log_stacks, streams)),
             shown(watched, lambda: _stores(streams), watch) as endpoint,
             profiled(streams, profile_options),
+            telemetry(streams, wanted=otel),
         ):
             announce(streams, endpoint)
             run_streams(streams, until_caught_up=until_caught_up, logs=logs, stop=stop)
@@ -234,6 +236,25 @@ def run(
         run_reloading(application, setting or [], run_here)
     else:
         run_here()
+
+
+def _check_extras(workers: int | None, *, until_caught_up: bool, otel: bool, reload: bool) -> None:
+    """Raises ``ConfigError`` for what does not go together, and for packages that are not installed."""
+    if otel:
+        from pystreams.cli.telemetry import require_otel
+
+        require_otel()
+    if reload:
+        from pystreams.cli.commands.reloading import check_reload
+
+        check_reload(workers, until_caught_up=until_caught_up)
+
+
+def _show_config(application: str, setting: list[str] | None, flags: dict[str, Any]) -> None:
+    from pystreams.cli.application.loading import load_application
+    from pystreams.cli.application.settings import show_settings
+
+    show_settings(load_application(application), setting, **flags)
 
 
 def _run_workers(job: Job, workers: int, watch: WatchOptions) -> int:

@@ -24,7 +24,8 @@ _READ_BYTES = 65_536
 
 class Job(msgspec.Struct, frozen=True, tag=True):
     """The work of a worker. ``flags`` and ``settings`` are those of the command line. ``watched``: whether an HTTP
-    server wants its metrics, and reads its stores; ``endpoint`` is that server's for other instances."""
+    server wants its metrics, and reads its stores; ``endpoint`` is that server's for other instances. ``otel``: whether
+    it sends its metrics over OpenTelemetry itself."""
 
     application: str
     number: int
@@ -34,6 +35,7 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     logs: LogOptions
     watched: bool = False
     endpoint: str | None = None
+    otel: bool = False
 
     @property
     def log_options(self) -> list[str]:

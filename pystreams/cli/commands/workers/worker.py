@@ -26,6 +26,7 @@ from pystreams.cli.commands.workers.channel import (
     StacksRequest,
 )
 from pystreams.cli.stacks import log_stacks
+from pystreams.cli.telemetry import telemetry
 from pystreams.cli.terminal.exits import Exit, exit_of
 from pystreams.cli.terminal.logs import log_to_stderr
 from pystreams.cli.terminal.user_lines import user_lines
@@ -230,7 +231,8 @@ def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) 
     announce(streams, job.endpoint)
     leash.begin(streams)
     try:
-        streams.run(stop=leash.stop, on_progress=reporter)
+        with telemetry(streams, wanted=job.otel, worker=job.number):
+            streams.run(stop=leash.stop, on_progress=reporter)
     finally:
         reporter.end()
 

@@ -1,0 +1,12 @@
+"""What a running application sends over OpenTelemetry's protocol, OTLP: its metrics.
+
+Begin with ``exporting``, which sends from ``with`` to its end. ``instruments`` shows the metrics to a meter.
+``environment`` reads OpenTelemetry's own variables, and ``quiet_exporters`` say once that nobody takes what they send.
+Only this package imports OpenTelemetry (the extra ``otel``).
+"""
+
+from __future__ import annotations
+
+from pystreams.telemetry.exporting import Telemetry
+
+__all__ = ["Telemetry"]

@@ -1,0 +1,99 @@
+"""Sends the metrics of a client over OTLP while it runs."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+
+from pystreams.clock import Deadline, SystemClock
+from pystreams.distribution import DISTRIBUTION, __version__
+from pystreams.errors import ConfigError
+from pystreams.runtime.streams import Streams
+from pystreams.telemetry.environment import resource_of, sends
+from pystreams.telemetry.instruments import Instruments
+from pystreams.telemetry.quiet_exporters import QuietMetricExporter
+
+#: The time for what is left to send at the end.
+_END_MS: Final = 5_000.0
+
+
+class _Sending(NamedTuple):
+    """What sends metrics or traces, from a thread of its own."""
+
+    provider: MeterProvider
+    exporter: QuietMetricExporter
+
+
+class Telemetry:
+    """Sends the metrics of a client to a collector, from ``with`` to its end.
+
+    As in::
+
+        streams = Streams(app)
+        with Telemetry(streams):
+            streams.run()
+
+    Where to, how often and what else there is to choose is said by OpenTelemetry's own variables
+    (``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_METRIC_EXPORT_INTERVAL``, ...).
+    """
+
+    def __init__(self, streams: Streams, *, worker: int | None = None) -> None:
+        """``worker`` is the number of this process among those that share an environment.
+
+        Raises ``ConfigError`` for variables that ask for what is not there.
+        """
+        self._streams = streams
+        self._resource = resource_of(streams.config.application_id, worker)
+        self._sends_metrics = sends("metrics")
+        self._sending: list[_Sending] = []
+        self._instruments: Instruments | None = None
+
+    def __enter__(self) -> Self:
+        """Raises ``ConfigError`` for variables whose values are refused."""
+        try:
+            if self._sends_metrics:
+                self._send_metrics()
+        except ValueError as error:
+            raise ConfigError(
+                "OpenTelemetry refuses the value of a variable",
+                where="the environment, OTEL_...",
+                why=str(error),
+                hint="their values: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/",
+            ) from None
+        for sending in self._sending:
+            sending.exporter.outcome.begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Send what is left. What is not taken within five seconds is given up."""
+        if self._instruments is not None:
+            self._instruments.make_missing()
+        endings = [
+            threading.Thread(target=sending.provider.shutdown, name="otel-end", daemon=True)
+            for sending in self._sending
+        ]
+        for ending in endings:
+            ending.start()
+        deadline = Deadline(SystemClock(), _END_MS)
+        for sending, ending in zip(self._sending, endings, strict=True):
+            ending.join(deadline.remaining_ms() / 1000)
+            outcome = sending.exporter.outcome
+            if ending.is_alive():
+                outcome.failed()
+                sending.exporter.shutdown()
+            else:
+                outcome.end()
+
+    def _send_metrics(self) -> None:
+        exporter = QuietMetricExporter()
+        reader = PeriodicExportingMetricReader(exporter)
+        provider = MeterProvider([reader], self._resource, shutdown_on_exit=False)
+        self._sending.append(_Sending(provider, exporter))
+        self._instruments = Instruments(self._streams, provider.get_meter(DISTRIBUTION, __version__))
+        self._instruments.make_missing()
