@@ -168,8 +168,8 @@ OtelOption: TypeAlias = Annotated[
     typer.Option(
         "--otel",
         envvar="PYSTREAMS_OTEL",
-        help="Send metrics to an OpenTelemetry collector, as the OTEL_... variables of the environment say. Needs the "
-        "extra [bold]otel[/].",
+        help="Send metrics and traces to an OpenTelemetry collector, as the OTEL_... variables of the environment say. "
+        "Needs the extra [bold]otel[/].",
     ),
 ]
 

@@ -12,7 +12,8 @@ punctuators. ``new_task`` opens the stores of a task and creates the task; ``hos
 - ``choosing_sink`` writes to sinks that look at each record to choose its topic or partition;
 - ``failures/``     asks the handlers about every error, names the step and the record, counts the records left out.
 
-``task_flow`` counts what a task reads and writes, by topic.
+``task_flow`` counts what a task reads and writes, by topic. ``traced_task`` is a task whose work is traced, by what
+``tracing`` describes.
 
 ``node_serdes`` finds the serdes of a source or sink. ``operator_memory`` keeps the numbers of steps from commit to
 commit, ``offset_metadata`` encodes what is committed beside the input offsets, with ``dense_numbers`` if there is much;

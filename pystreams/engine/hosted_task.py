@@ -43,8 +43,7 @@ class HostedTask:
         self.stream.start(committed, operator_state, stream_time)
 
     def flush(self) -> None:
-        self.state.flush_caches()
-        self.stream.flushed(self.state.flush_caches)
+        self.stream.flush(self.state.flush_caches)
 
     def offsets_to_commit(self) -> Mapping[TopicPartition, CommittedOffset]:
         return {}

@@ -59,7 +59,7 @@ class LinkedCode:
             "cell": task.cell,
             "timing": task.timing,
             "task_time": task.cell.time.task,
-            "send": task.producer.send,
+            "send": task.send,
             "failed": task.failures.failed,
             "each": task.failures.each,
             "move_dropped": task.failures.move_dropped,

@@ -11,6 +11,7 @@ from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.partition_group import HeadOrder
 from pystreams.engine.linking import setting_up
 from pystreams.engine.stream_task import StreamTask, TaskServices
+from pystreams.engine.traced_task import TracedTask
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import ContextCell
 from pystreams.state.age import Age
@@ -70,7 +71,8 @@ def new_task(
             measures=_measures(task_id, services),
         )
     try:
-        stream = StreamTask(
+        kind = StreamTask if services.tracing is None else TracedTask
+        stream = kind(
             task_id,
             nodes,
             partitions,

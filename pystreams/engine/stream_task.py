@@ -20,7 +20,7 @@ from pystreams.config import StreamsConfig
 from pystreams.dsl.operators.base import Folded
 from pystreams.engine.codegen import CompiledCode, compile_nodes
 from pystreams.engine.failures.drop_counts import DropCounts
-from pystreams.engine.failures.handling import Failures, Handlers
+from pystreams.engine.failures.handling import Failures, Handlers, Send
 from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.failures.origins import Origins
 from pystreams.engine.input.decoding import Refusal, Rows
@@ -34,6 +34,7 @@ from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.engine.processors.processor_context import Timing
 from pystreams.engine.processors.punctuation import NEVER, PunctuationQueue
 from pystreams.engine.task_flow import TaskFlow
+from pystreams.engine.tracing import Tracing
 from pystreams.folders import make_folder
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
@@ -80,6 +81,8 @@ class TaskServices:
     left_out: LeftOut = field(default_factory=LeftOut)
     #: By name, the steps that hold their results until ``flush_folded``, and how many bytes they may hold.
     folded: Mapping[str, int] = field(default_factory=dict)
+    #: Makes the tasks ``TracedTask``s; None: nothing is traced.
+    tracing: Tracing | None = None
 
 
 class Position(NamedTuple):
@@ -184,8 +187,9 @@ class StreamTask:
         return self._services.clock
 
     @property
-    def producer(self) -> Producer:
-        return self._services.producer
+    def send(self) -> Send:
+        """Writes the records of sinks."""
+        return self._services.producer.send
 
     @property
     def partition_count(self) -> Callable[[str], int]:
@@ -479,10 +483,15 @@ class StreamTask:
             # Final results do not wait for the commit interval once nothing lags any more.
             self.timing.commit_requested |= bound_ms == TIME_MAX
 
-    def flushed(self, flush: Callable[[], None]) -> None:
-        """The caches of the stores have been flushed, and ``flush`` does so again: put the bound into force."""
-        if self.phase is Phase.STARTED and self.cell.time.flushed(flush) and self._punctuate_stream_time():
-            flush()
+    def flush(self, flush_caches: Callable[[], None]) -> None:
+        """Flush the caches of the stores, put the bound into force, and flush what this has changed."""
+        flush_caches()
+        if (
+            self.phase is Phase.STARTED
+            and self.cell.time.flushed(flush_caches)
+            and self._punctuate_stream_time()
+        ):
+            flush_caches()
 
     # Commit
 

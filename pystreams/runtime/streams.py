@@ -23,6 +23,7 @@ from pystreams.config import StreamsConfig, settings_from_environment
 from pystreams.dsl.builder import Buildable, own_config
 from pystreams.engine.failures.lateness import LateRecords
 from pystreams.engine.failures.left_out import Kind, LeftOutRecord
+from pystreams.engine.tracing import Tracing
 from pystreams.errors import ConfigError, StateError, StreamsError
 from pystreams.ids import TaskId
 from pystreams.metrics import Metrics, Sample, names
@@ -124,6 +125,7 @@ class Streams:
         self._closer: threading.Thread | None = None
         self._state_listener: StateListener | None = None
         self._restore_listener: RestoreListener | None = None
+        self._tracing: Tracing | None = None
         self._exception_handler: UncaughtExceptionHandler = shut_down_client
         #: Whether ``run`` was called: it raises the error that ends the client.
         self._raises = False
@@ -142,6 +144,11 @@ class Streams:
         """Set the listener to call at the start, progress and end of the restoring of a store."""
         self._require_created("set_restore_listener")
         self._restore_listener = listener
+
+    def set_tracing(self, tracing: Tracing) -> None:
+        """Set what traces the tasks: ``pystreams.telemetry.Telemetry`` does."""
+        self._require_created("set_tracing")
+        self._tracing = tracing
 
     def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
         """Set the handler that decides what happens when a stream thread fails; without one the client shuts down."""
@@ -183,6 +190,7 @@ class Streams:
                 self._clock,
                 self.metrics,
                 self._restore_listener,
+                self._tracing,
                 self._worker,
             )
             filled = self._global.fill(self._context, lambda: self.finished or bool(stop and stop.is_set()))

@@ -1,6 +1,7 @@
-"""What a running application sends over OpenTelemetry's protocol, OTLP: its metrics.
+"""What a running application sends over OpenTelemetry's protocol, OTLP: metrics, and traces of its tasks.
 
-Begin with ``exporting``, which sends from ``with`` to its end. ``instruments`` shows the metrics to a meter.
+Begin with ``exporting``, which sends from ``with`` to its end. ``instruments`` shows the metrics to a meter,
+``task_traces`` makes the spans, and ``trace_headers`` has the context of a trace in the headers of records.
 ``environment`` reads OpenTelemetry's own variables, and ``quiet_exporters`` say once that nobody takes what they send.
 Only this package imports OpenTelemetry (the extra ``otel``).
 """

@@ -1,4 +1,4 @@
-"""Sends the metrics of a client over OTLP while it runs."""
+"""Sends the metrics and traces of a client over OTLP while it runs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Final, NamedTuple, Self
 
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from pystreams.clock import Deadline, SystemClock
 from pystreams.distribution import DISTRIBUTION, __version__
 from pystreams.errors import ConfigError
 from pystreams.runtime.streams import Streams
-from pystreams.telemetry.environment import resource_of, sends
+from pystreams.telemetry.environment import resource_of, sampler, sends
 from pystreams.telemetry.instruments import Instruments
-from pystreams.telemetry.quiet_exporters import QuietMetricExporter
+from pystreams.telemetry.quiet_exporters import QuietMetricExporter, QuietSpanExporter
+from pystreams.telemetry.task_traces import Traces
 
 #: The time for what is left to send at the end.
 _END_MS: Final = 5_000.0
@@ -24,12 +27,12 @@ _END_MS: Final = 5_000.0
 class _Sending(NamedTuple):
     """What sends metrics or traces, from a thread of its own."""
 
-    provider: MeterProvider
-    exporter: QuietMetricExporter
+    provider: MeterProvider | TracerProvider
+    exporter: QuietMetricExporter | QuietSpanExporter
 
 
 class Telemetry:
-    """Sends the metrics of a client to a collector, from ``with`` to its end.
+    """Sends metrics and traces of a client to a collector, from ``with`` to its end.
 
     As in::
 
@@ -38,7 +41,7 @@ class Telemetry:
             streams.run()
 
     Where to, how often and what else there is to choose is said by OpenTelemetry's own variables
-    (``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_METRIC_EXPORT_INTERVAL``, ...).
+    (``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_METRIC_EXPORT_INTERVAL``, ``OTEL_TRACES_SAMPLER``, ...).
     """
 
     def __init__(self, streams: Streams, *, worker: int | None = None) -> None:
@@ -49,28 +52,34 @@ class Telemetry:
         self._streams = streams
         self._resource = resource_of(streams.config.application_id, worker)
         self._sends_metrics = sends("metrics")
+        self._sends_traces = sends("traces")
         self._sending: list[_Sending] = []
         self._instruments: Instruments | None = None
 
     def __enter__(self) -> Self:
-        """Raises ``ConfigError`` for variables whose values are refused."""
+        """Before the start of the client. Raises ``ConfigError`` for variables whose values are refused, and
+        ``StateError`` if the client was started."""
         try:
+            if self._sends_traces:
+                self._send_traces()
             if self._sends_metrics:
                 self._send_metrics()
         except ValueError as error:
+            self._end()
             raise ConfigError(
                 "OpenTelemetry refuses the value of a variable",
                 where="the environment, OTEL_...",
                 why=str(error),
                 hint="their values: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/",
             ) from None
-        for sending in self._sending:
-            sending.exporter.outcome.begin()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         """Send what is left. What is not taken within five seconds is given up."""
         if self._instruments is not None:
             self._instruments.make_missing()
@@ -90,10 +99,23 @@ class Telemetry:
             else:
                 outcome.end()
 
+    def _send_traces(self) -> None:
+        provider = TracerProvider(sampler(), self._resource, shutdown_on_exit=False)
+        self._streams.set_tracing(Traces(provider.get_tracer(DISTRIBUTION, __version__)))
+        exporter = QuietSpanExporter()
+        self._begin(provider, exporter)
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+
     def _send_metrics(self) -> None:
         exporter = QuietMetricExporter()
         reader = PeriodicExportingMetricReader(exporter)
         provider = MeterProvider([reader], self._resource, shutdown_on_exit=False)
-        self._sending.append(_Sending(provider, exporter))
+        self._begin(provider, exporter)
         self._instruments = Instruments(self._streams, provider.get_meter(DISTRIBUTION, __version__))
         self._instruments.make_missing()
+
+    def _begin(
+        self, provider: MeterProvider | TracerProvider, exporter: QuietMetricExporter | QuietSpanExporter
+    ) -> None:
+        exporter.outcome.begin()
+        self._sending.append(_Sending(provider, exporter))

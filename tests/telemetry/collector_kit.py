@@ -52,6 +52,8 @@ class Collector:
     def __init__(self) -> None:
         self.points: list[Point] = []
         self.spans: list[Span] = []
+        #: Whether it answers that it cannot take anything now.
+        self.refuses = False
         #: The headers of each request.
         self.requests: list[dict[str, str]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -103,8 +105,9 @@ def _handler(collector: Collector) -> type[BaseHTTPRequestHandler]:
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
             collector.requests.append(dict(self.headers))
-            collector.take(self.path, body)
-            self.send_response(200)
+            if not collector.refuses:
+                collector.take(self.path, body)
+            self.send_response(503 if collector.refuses else 200)
             self.send_header("Content-Length", "0")
             self.end_headers()
 

@@ -16,6 +16,8 @@ from tests.live.support import Log, eventually
 pytestmark = pytest.mark.live
 
 PROCESSED = "kafka_streams_stream_task_metrics_process_total"
+COUNT = "messaging.batch.message_count"
+INSTANCE = "service.instance.id"
 
 COPYING = """
 from pystreams import App
@@ -32,10 +34,14 @@ def log(tmp_path: Path) -> Iterator[Log]:
     (tmp_path / "copying.py").write_text(COPYING, encoding="utf-8")
     log = Log(tmp_path / ".pystreams")
     log.create("in", "out", partitions=4)
-    for partition in range(4):
-        log.write("in", [(str(n), n, n) for n in range(10)], partition=partition)
+    write(log)
     yield log
     log.close()
+
+
+def write(log: Log) -> None:
+    for partition in range(4):
+        log.write("in", [(str(n), n, n) for n in range(10)], partition=partition)
 
 
 @pytest.fixture
@@ -55,17 +61,22 @@ def test_an_application_sends_its_metrics(start, collector):
     run = start("--otel", "--until-caught-up", **collector.environment)
     run.ends_with(0)
     assert collector.total(PROCESSED) == 40
-    assert {point.resource["service.name"] for point in collector.points} == {"copying"}
+    assert sum(span.attributes[COUNT] for span in collector.spans) == 40
+    assert {sent.resource["service.name"] for sent in collector.points + collector.spans} == {"copying"}
 
 
 @pytest.mark.slow
-def test_each_worker_sends_for_itself_and_the_one_that_is_started_again_too(start, collector):
+def test_each_worker_sends_for_itself_and_the_one_that_is_started_again_too(start, collector, log):
     run = start("--otel", "--workers", "2", **collector.environment)
-    eventually(lambda: collector.total(PROCESSED) == 40)
-    instances = {point.resource["service.instance.id"] for point in collector.latest(PROCESSED)}
+    eventually(lambda: [point.value for point in collector.latest("pystreams_tasks")] == [2, 2])
+    instances = {point.resource[INSTANCE] for point in collector.latest("pystreams_tasks")}
     assert len(instances) == 2
+    write(log)
+    eventually(lambda: sum(span.attributes[COUNT] for span in collector.spans) == 80)
+    eventually(lambda: collector.total(PROCESSED) == 80)
+    assert {span.resource[INSTANCE] for span in collector.spans} == instances
     os.kill(run.all_there(2)[1], signal.SIGKILL)
-    eventually(lambda: len({point.resource["service.instance.id"] for point in collector.points}) == 3)
+    eventually(lambda: len({point.resource[INSTANCE] for point in collector.points}) == 3)
     run.send(signal.SIGTERM)
     run.ends_with(0)
 
@@ -103,18 +114,25 @@ def test_variables_that_cannot_be_followed_end_the_run_before_it_begins(start, v
     assert "Traceback" not in run.text
 
 
-@pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=["alone", "workers"])
-def test_a_collector_that_is_away_costs_one_warning_and_some_seconds_at_the_end(start, collector, workers):
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_collector_that_never_answers_costs_one_warning_of_each_kind_and_five_seconds_at_the_end(
+    start, workers
+):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        away = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        # It takes connections and never answers.
         run = start(
             "--otel",
             "--until-caught-up",
-            *workers,
-            **collector.environment | {"OTEL_EXPORTER_OTLP_ENDPOINT": away},
+            *(["--workers", str(workers)] if workers else []),
+            OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{silent.getsockname()[1]}",
+            OTEL_EXPORTER_OTLP_TIMEOUT="3600",
+            OTEL_METRIC_EXPORT_INTERVAL="100",
+            OTEL_TRACES_SAMPLER="always_on",
         )
         run.ends_with(0)
     assert "all is committed: 40 records" in run.text
-    for kind in ("metrics",):
-        assert run.text.count(f"{kind} for OpenTelemetry are lost") == max(1, len(workers))
+    assert run.text.count("metrics for OpenTelemetry are lost") == max(1, workers)
+    # A worker that has come too late for the records has no traces to send.
+    assert 1 <= run.text.count("traces for OpenTelemetry are lost") <= max(1, workers)
+    assert "opentelemetry.sdk" not in run.text
+    assert "Traceback" not in run.text

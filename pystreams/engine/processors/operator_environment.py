@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from pystreams.broker.port import Producer
 from pystreams.dsl.operators.base import Forward
+from pystreams.engine.failures.handling import Send
 from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.engine.processors.processor_context import TaskView
 from pystreams.engine.processors.transformer import TransformerRunner
@@ -23,7 +23,7 @@ class TaskAccess(TaskView, Protocol):
     """The part of a task that compiled code and operators use. Users' processors get the smaller ``TaskView``."""
 
     @property
-    def producer(self) -> Producer: ...
+    def send(self) -> Send: ...
     @property
     def partition_count(self) -> Callable[[str], int]: ...
     @property

@@ -10,6 +10,7 @@ from pystreams.broker.port import Admin, Broker
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.dsl.builder import Buildable, topology_of
+from pystreams.engine.tracing import Tracing
 from pystreams.errors import TopicError
 from pystreams.metrics import Metrics
 from pystreams.runtime.catching_up.group_watch import watch_of
@@ -51,6 +52,7 @@ def prepare(
     clock: Clock,
     metrics: Metrics,
     restore_listener: RestoreListener | None,
+    tracing: Tracing | None,
     worker: int | None,
 ) -> ClientContext:
     """Run all checks, and build everything that threads share. ``worker`` is the number that a supervisor has
@@ -103,6 +105,7 @@ def prepare(
         partition_count=partition_counter(admin, plan.partition_counts),
         watch=watch_of(built, config, inputs, admin, clock, metrics, transactional=broker.transactional),
         restore_listener=restore_listener,
+        tracing=tracing,
         snapshots=snapshots_of(
             config,
             built,

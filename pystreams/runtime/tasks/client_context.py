@@ -10,6 +10,7 @@ from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.global_state import GlobalStoreView
+from pystreams.engine.tracing import Tracing
 from pystreams.ids import TaskId, TopicPartition, transactional_id_of_instance
 from pystreams.metrics import Metrics
 from pystreams.runtime.catching_up.group_lag import holds_time_back
@@ -60,6 +61,8 @@ class ClientContext:
     #: Notices that other processes on this machine have died; None if the log notices it.
     neighbours: Neighbours | None = None
     restore_listener: RestoreListener | None = None
+    #: Traces the tasks; None: nothing is traced.
+    tracing: Tracing | None = None
     #: Takes and fetches snapshots of stores; None if there is no place for them.
     snapshots: ClientSnapshots | None = None
     #: How busy the threads are, so that restoring takes little from processing.

@@ -41,6 +41,7 @@ class TaskOpener:
             thread_id=thread,
             global_stores=context.global_stores,
             left_out=context.left_out,
+            tracing=context.tracing,
         )
 
     def make(self, task_id: TaskId) -> ActiveTask:

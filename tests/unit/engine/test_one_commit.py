@@ -110,7 +110,7 @@ def test_a_host_without_a_group_keeps_the_ends_of_its_changelogs_and_what_it_wan
     class Stream:
         told = 0
 
-        def flushed(self, flush: Callable[[], None]) -> None: ...
+        def flush(self, flush_caches: Callable[[], None]) -> None: ...
 
         def committed(self) -> None:
             self.told += 1

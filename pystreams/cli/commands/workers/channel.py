@@ -25,7 +25,7 @@ _READ_BYTES = 65_536
 class Job(msgspec.Struct, frozen=True, tag=True):
     """The work of a worker. ``flags`` and ``settings`` are those of the command line. ``watched``: whether an HTTP
     server wants its metrics, and reads its stores; ``endpoint`` is that server's for other instances. ``otel``: whether
-    it sends its metrics over OpenTelemetry itself."""
+    it sends metrics and traces over OpenTelemetry, each worker for itself."""
 
     application: str
     number: int

@@ -35,8 +35,8 @@ class Stream:
         self.memory: dict[str, int] = {}
         self.commit_needed = False
 
-    def flushed(self, flush: Callable[[], None]) -> None:
-        """There is nothing to move."""
+    def flush(self, flush_caches: Callable[[], None]) -> None:
+        flush_caches()
 
     def start(
         self,
