@@ -20,7 +20,6 @@ R = TypeVar("R")
 
 PATHS: Final = ("/metrics", "/live", "/ready", "/lag")
 
-
 #: So many threads answer probes and scrapes, besides those of other pages: whoever reads these takes none away.
 _THREADS: Final = 16
 
