@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -34,11 +35,15 @@ RENAMED = "renamed-counts-repartition"
 
 
 @pytest.fixture
-def log(tmp_path) -> Iterator[Log]:
-    log = Log(tmp_path)
-    log.create("in", partitions=2)
-    yield log
-    log.close()
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    if getattr(request, "param", "embedded") == "kafka":
+        log = request.getfixturevalue("cluster")
+        log.create("in", partitions=2)
+        yield log
+        return
+    with closing(Log(tmp_path)) as log:
+        log.create("in", partitions=2)
+        yield log
 
 
 def renamed(log: Log, process: str = "one") -> Streams:
@@ -53,6 +58,7 @@ def served(streams: Streams) -> HttpServer:
     return HttpServer(Address("127.0.0.1", 0), WatchedClient(streams, None))
 
 
+@pytest.mark.both_logs
 def test_it_is_that_of_all_processes_whichever_is_asked(log):
     one, other = renamed(log), renamed(log, "other")
     with closing(one), closing(other), served(one) as first, served(other) as second:
@@ -80,6 +86,7 @@ def at_ms(server: HttpServer) -> int:
     return get(server.address, "/lag").json["at_ms"]
 
 
+@pytest.mark.both_logs
 def test_what_waits_in_a_repartition_topic_counts(log):
     streams = renamed(log)
     with closing(streams), served(streams) as server:
