@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     "README.md": "outside/readme.md",
     "CHANGELOG.md": "outside/changelog.md",
+    "CONTRIBUTING.md": "outside/contributing.md",
     "LICENSE": "outside/license.md",
     "apps": "outside/apps.md",
     "docker": "outside/docker.md",

@@ -13,7 +13,7 @@ import yaml
 
 from pystreams.metrics import Sample
 from pystreams.metrics.catalogue import MEANINGS, OWN
-from pystreams.serving.prometheus import prometheus_name
+from pystreams.metrics.exposed import exposed_name
 from tests.unit.serving.test_exposition import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +43,7 @@ def of_kafkas_clients() -> dict[str, frozenset[str]]:
             for tag, text in tags.items()
             if group != "consumer-fetch-manager-metrics" or tag == "client_id"
         }
-        found[prometheus_name(Sample(name, tuple(labels.items()), 1))] = frozenset(labels)
+        found[exposed_name(Sample(name, tuple(labels.items()), 1))] = frozenset(labels)
     return found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing, suppress
 
 from pystreams.metrics.catalogue import group_of
+from pystreams.metrics.exposed import exposed_name
 from pystreams.runtime.streams import Streams
-from pystreams.serving.prometheus import prometheus_name
 from tests.kafka.support import Cluster, connect
 from tests.live.support import caught_up, eventually
 from tests.serving.promql_kit import metrics, of_kafkas_clients, queries
@@ -72,7 +72,7 @@ def test_what_dashboard_and_alerts_ask_of_clients_is_there(cluster: Cluster):
             def all_seen() -> bool:
                 cluster.write("in", [("k", 1, 1_000)])
                 for one in streams.metrics.snapshot():
-                    name = prometheus_name(one)
+                    name = exposed_name(one)
                     if name in missing and missing[name] <= dict(one.tags).keys():
                         del missing[name]
                 return not missing
