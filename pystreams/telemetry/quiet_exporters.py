@@ -29,6 +29,7 @@ class Outcome(logging.Filter):
         super().__init__()
         self._what = what
         self._logger = logging.getLogger(logger)
+        #: The last line since the last success.
         self._reason = ""
         self._failing = False
 
@@ -46,10 +47,11 @@ class Outcome(logging.Filter):
         return False
 
     def _of_queue(self, _record: logging.LogRecord) -> bool:
-        return not self._failing
+        return not self._reason
 
     def sent(self) -> None:
         """The collector has taken something."""
+        self._reason = ""
         if self._failing:
             self._failing = False
             log.warning("%s are taken again", self._what)

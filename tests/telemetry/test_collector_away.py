@@ -24,9 +24,10 @@ def log(tmp_path):
 
 def test_it_is_said_once_for_each_kind_and_once_that_it_is_over(log, collector, monkeypatch, caplog):
     caplog.set_level(logging.INFO)
-    # Each attempt is over after so many seconds.
+    # Metrics are tried once, traces twice within so many seconds.
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.5")
-    # The queue of spans is full soon.
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "1.5")
+    # Meanwhile the queue of spans is full.
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "4")
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2")
     collector.refuses = True
@@ -38,7 +39,7 @@ def test_it_is_said_once_for_each_kind_and_once_that_it_is_over(log, collector, 
         for number in range(1, 41):
             write(log, ("a", headers_of(producer_span(number))))
             eventually(lambda: len(records(log, "out")) == number)  # noqa: B023
-        eventually(lambda: len(collector.requests) > 10)
+        eventually(lambda: len(said(caplog)) >= 2 and len(collector.requests) > 10)
         assert said(caplog) == [
             "metrics for OpenTelemetry are lost until somebody takes them, and the application goes on without",
             "traces for OpenTelemetry are lost until somebody takes them, and the application goes on without",
