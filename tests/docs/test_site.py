@@ -193,7 +193,8 @@ def test_every_public_name_is_in_the_reference_once(pages: dict[str, Page]) -> N
 
 def test_a_link_that_leads_nowhere_stops_the_build(tmp_path: Path) -> None:
     shutil.copytree(DOCS / "site", tmp_path / "docs" / "site")
-    for name in ("README.md", "CHANGELOG.md", "LICENSE", "tests/README.md", "apps/a.py", "docker/Dockerfile"):
+    pages = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "tests/README.md")
+    for name in (*pages, "apps/a.py", "docker/Dockerfile"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("# Some text\n", encoding="utf-8")
     # Without the navigation and the public names, which need all pages.

@@ -9,6 +9,7 @@ from pathlib import Path
 from pystreams.errors import StateError
 from pystreams.state.disk.rocksdb import RocksDatabase, RocksTable
 from pystreams.state.figures import ROCKSDB_PROPERTIES
+from tests.live.support import eventually
 from tests.unit.state.state_kit import RESOURCES
 
 OPENINGS = 10
@@ -36,6 +37,8 @@ def test_who_asks_gets_figures_or_a_refusal_and_the_owner_notices_nothing(tmp_pa
             database.write([(table, {b"key": b"value"})])
             assert table.get(b"key") == b"value"
             table.flush()
+            count = len(answers)
+            eventually(lambda count=count: len(answers) > count, "another thread has figures")
             database.reopen()
             assert table.get(b"key") == b"value"
             database.close()
