@@ -214,6 +214,15 @@ class CommittedStores:
                     )
         return found
 
+    def reads_at_once(self, name: str) -> bool:
+        """Whether a reader of this store would not have to wait, as while a commit is being written."""
+        if name in self._views and name not in self._in_memory:
+            return True
+        is_free = self._changing.acquire(blocking=False)
+        if is_free:
+            self._changing.release()
+        return is_free
+
     @property
     def offsets(self) -> Offsets | None:
         """The offsets of the last commit; None if nobody can read."""

@@ -65,6 +65,18 @@ def committed_answers(
     return Answers(answers, found_in(subtopology, threads, here))
 
 
+def reads_at_once(store: str, subtopology: int, threads: Sequence[StreamThread]) -> bool:
+    """Whether no task of a sub-topology is about to change what its readers would read."""
+    tasks = [thread.tasks for thread in threads]
+    return all(
+        task.state.committed.reads_at_once(store)
+        for of_thread in tasks
+        if of_thread is not None
+        for task in of_thread.running
+        if task.task_id.subtopology == subtopology
+    )
+
+
 def _readable(subtopology: int, threads: Sequence[StreamThread], *, standbys: bool) -> dict[int, _Readable]:
     """By partition, what can be read: the running task rather than a standby."""
     found: dict[int, _Readable] = {}

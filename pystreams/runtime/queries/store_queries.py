@@ -10,7 +10,7 @@ from pystreams.errors import StateError
 from pystreams.nearest import not_among
 from pystreams.runtime.group.membership_data import Places
 from pystreams.runtime.queries.answers import Answer, Answers, Demands, nothing
-from pystreams.runtime.queries.committed_reads import committed_answers
+from pystreams.runtime.queries.committed_reads import committed_answers, reads_at_once
 from pystreams.runtime.queries.latest_reads import latest_answers
 from pystreams.runtime.queries.placing import Placing, places_in
 from pystreams.runtime.threads.stream_thread import StreamThread
@@ -145,6 +145,14 @@ class LocalStore:
         return None if partition is None else self.places[partition]
 
     # Of the partitions that are here
+
+    def reads_at_once(self) -> bool:
+        """Whether a read waits for nobody now: a committed one of partitions whose tasks are not just writing a commit.
+        False for a global store."""
+        placing = self.placing
+        if placing is None or self._demands.freshness == "latest" or self._demands.at_least:
+            return False
+        return reads_at_once(self._name, placing.subtopology, self._threads())
 
     @property
     def partitions(self) -> list[int]:

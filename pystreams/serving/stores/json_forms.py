@@ -59,6 +59,8 @@ class JsonForm:
         self._read = serde.deserializer(topic)
         #: Whether the serde may read bytes of a request, as those of a cursor.
         self.reads_requests = _reads_requests(serde)
+        #: Whether the serde computes and does nothing else, as asking a schema registry.
+        self.computes_only = type(serde) in VALUE_TYPES or type(serde) in (JsonSerde, MsgpackSerde)
         self._read_json = _json_reader(serde, topic)
 
     def show(self, value: Any) -> msgspec.Raw:

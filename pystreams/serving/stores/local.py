@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from functools import cached_property
 from threading import get_ident
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -17,12 +18,15 @@ from pystreams.runtime.queries.answers import Answer, Answers
 from pystreams.runtime.queries.position import Position
 from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.runtime.streams import Streams
+from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.serving.query_errors import BadQueryError, UnreachableError, unknown_store
 from pystreams.serving.stores.json_forms import JsonForm, name_of
 from pystreams.serving.stores.parts import Part, StoreInfo, merged
 from pystreams.serving.stores.questions import LIMIT_DEFAULT, Offsets, Question
 from pystreams.serving.stores.reading import KINDS, Page, Reading, read_page, reading_of
 from pystreams.state.spec import StoreSpec
+
+T = TypeVar("T")
 
 #: A page is read in this time: meanwhile the thread that has the task may be held up.
 READ_MS: Final = 500
@@ -35,11 +39,10 @@ _THREADS_MAX: Final = 64
 
 
 class _Prepared(NamedTuple):
-    """A question to an opened store. ``waits_for_nobody``: the answer takes microseconds."""
+    """A question to an opened store."""
 
     reading: Reading
     store: LocalStore
-    waits_for_nobody: bool
 
 
 class LocalStores:
@@ -57,18 +60,34 @@ class LocalStores:
         return CapacityLimiter(_THREADS_MAX)
 
     async def stores(self) -> list[StoreInfo]:
+        return await self._beside(self._infos)
+
+    def _infos(self) -> list[StoreInfo]:
         built = self._streams.built
         infos = [self._info(spec, sub.id) for sub in built.subtopologies for spec in sub.stores]
         infos += [self._info(one.spec, None) for one in built.global_stores]
         return sorted((info for info in infos if info.kind in KINDS), key=lambda info: info.name)
 
     async def ask(self, question: Question) -> Part:
+        if not self._is_short(question):
+            return await self._beside(lambda: self._answer(self._prepared(question)))
         prepared = self._prepared(question)
-        if prepared.waits_for_nobody:
+        if prepared.store.reads_at_once():
             # A change of threads would take longer than the read.
             return self._answer(prepared)
+        return await self._beside(lambda: self._answer(prepared))
+
+    async def _beside(self, work: Callable[[], T]) -> T:
+        """The result of what may wait, in a thread of its own: the event loop has others to serve, too."""
         # A query that nobody waits for any more does not end the wait for the stream thread.
-        return await to_thread.run_sync(self._answer, prepared, abandon_on_cancel=True, limiter=self._limiter)
+        return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
+
+    def _is_short(self, question: Question) -> bool:
+        """Whether the question takes microseconds, if nobody has to be waited for: its serdes compute only."""
+        if question.key is None or question.freshness != "committed" or question.limit > LIMIT_DEFAULT:
+            return False
+        forms = self._forms.get(question.store)
+        return forms is not None and all(form.computes_only for form in forms)
 
     def _prepared(self, question: Question) -> _Prepared:
         spec = self._spec(question.store)
@@ -93,9 +112,7 @@ class LocalStores:
             store.require_position()
         except StateError as error:
             raise BadQueryError(error.what, where=error.where, why=error.why, hint=error.hint) from error
-        is_short = question.key is not None and question.limit <= LIMIT_DEFAULT
-        inline = question.freshness == "committed" and is_short and spec.persistent and not at_least
-        return _Prepared(reading, store, inline)
+        return _Prepared(reading, store)
 
     def _answer(self, prepared: _Prepared) -> Part:
         try:
@@ -176,7 +193,7 @@ class LocalStores:
             task.task_id.partition
             for thread in self._streams.progress().threads
             for task in thread.tasks
-            if task.task_id.subtopology == subtopology
+            if task.task_id.subtopology == subtopology and task.status is TaskStatus.RUNNING
         }
         return StoreInfo(
             spec.name,
