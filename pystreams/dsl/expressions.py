@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, Never, NoReturn
 
 from pystreams.dsl.aggregates.value_types import part_of, type_of_values
 from pystreams.errors import TopologyError
@@ -36,20 +36,24 @@ class Expression:
     as in SQL.
     """
 
-    __slots__ = ("_spelled", "bind")
+    __slots__ = ("_compute", "_spelled", "bind")
 
     def __init__(self, spelled: str, bind: Callable[[Any, str], Bound]) -> None:
         """``spelled`` is how it is written. ``bind`` makes it for values of a type (None: unknown) and a step, which it
         names in errors; it raises ``TopologyError`` for a type that does not fit."""
         self._spelled = spelled
         self.bind = bind
+        #: For values of an unknown type, once it is called.
+        self._compute: Callable[[Any], Any] | None = None
 
     def __repr__(self) -> str:
         return self._spelled
 
     def __call__(self, value: Any, /) -> Any:
         """The result for one value."""
-        return self.bind(None, self._spelled).compute(value)
+        if self._compute is None:
+            self._compute = self.bind(None, self._spelled).compute
+        return self._compute(value)
 
     def is_null(self) -> Expression:
         """Whether it is None; never null itself."""
@@ -60,7 +64,13 @@ class Expression:
         return self._then(f"{self._spelled}.is_not_null()", lambda one: one is not None)
 
     def is_in(self, values: Iterable[Any]) -> Expression:
-        """Whether it is equal to one of the values, which are hashable."""
+        """Whether it is equal to one of the values, which are hashable. Raises ``TopologyError`` for one text."""
+        if isinstance(values, str | bytes):
+            raise TopologyError(
+                f"{self._spelled}.is_in({values!r}) takes several values, and this is one",
+                why="a text would stand for the set of its characters",
+                hint=f"write {self._spelled}.is_in([{values!r}])",
+            )
         known = frozenset(values)
         shown = ", ".join(sorted(map(repr, known)))
         return self._then(
@@ -110,6 +120,13 @@ class Expression:
 
     def __or__(self, other: Expression) -> Expression:
         return _decided("|", self, other, deciding=True)
+
+    # ``Never``: type checkers refuse it, too.
+    def __rand__(self, other: Never) -> NoReturn:
+        raise _not_combined(other, "&", self)
+
+    def __ror__(self, other: Never) -> NoReturn:
+        raise _not_combined(other, "|", self)
 
     def __invert__(self) -> Expression:
         return self._then(f"~{self._spelled}", lambda one: None if one is None else not one)
@@ -196,10 +213,7 @@ def _combined(
 def _decided(symbol: str, left: Expression, right: object, *, deciding: bool) -> Expression:
     """``&`` and ``|``: one operand that is ``deciding`` decides, whatever the other one is."""
     if not isinstance(right, Expression):
-        raise TopologyError(
-            f"{left!r} {symbol} {right!r} combines an expression with something else",
-            hint=f"put comparisons in parentheses, because {symbol} binds more tightly: (x > 1) {symbol} (x < 5)",
-        )
+        raise _not_combined(left, symbol, right)
     other = right
 
     def bind(values: Any, what: str) -> Bound:
@@ -217,6 +231,13 @@ def _decided(symbol: str, left: Expression, right: object, *, deciding: bool) ->
         return Bound(bool, compute)
 
     return Expression(f"({left!r} {symbol} {other!r})", bind)
+
+
+def _not_combined(left: object, symbol: str, right: object) -> TopologyError:
+    return TopologyError(
+        f"{left!r} {symbol} {right!r} combines an expression with something else",
+        hint=f"put comparisons in parentheses, because {symbol} binds more tightly: (x > 1) {symbol} (x < 5)",
+    )
 
 
 def _check_operands(spelled: str, symbol: str, left: Any, right: Any, what: str) -> None:

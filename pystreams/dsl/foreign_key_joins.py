@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pystreams.dsl import table
 from pystreams.dsl.context import Place
+from pystreams.dsl.expressions import step_function
 from pystreams.dsl.materialized import StoreName, StoreOptions
 from pystreams.dsl.operators.foreign_key_join import (
     ForeignTableJoin,
@@ -121,7 +122,8 @@ class _Join:
         """The steps that read the topic of subscriptions, in the sub-topology of the other table."""
         name = self._name("-subscription-registration-processor", _REGISTRATION)
         assert self._asked.foreign_key is not None
-        extractor = UserFunction.of(self._asked.foreign_key, "value", f"foreign_key of {name}")
+        values = self._this._place.value
+        extractor = step_function(self._asked.foreign_key, "value", f"foreign_key of {name}", values)
         versioned = self._this._origin.versioned
         send = ProcessorGraphNode(name, SubscriptionSend(serdes, extractor, self._asked.left, versioned))
         self._this._place.add(send)

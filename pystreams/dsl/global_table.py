@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
 from pystreams.dsl.context import Context, Place
+from pystreams.dsl.expressions import step_function
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreOptions, UntypedStoreArguments
 from pystreams.dsl.operators.global_table_join import GlobalTableJoin
@@ -201,7 +202,7 @@ def joined_with_global(
     name = place.context.names.step("KSTREAM-LEFTJOIN-", step)
     operation = GlobalTableJoin(
         other._store.name,
-        UserFunction.of(key_fn, "value", f"key_fn of {name}"),
+        step_function(key_fn, "value", f"key_fn of {name}", place.value),
         UserFunction.of(joiner, "join", f"{method} {name}"),
         left,
     )

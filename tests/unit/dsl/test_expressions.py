@@ -135,5 +135,41 @@ def test_a_comparison_with_none_is_refused() -> None:
     assert "ask field('items').is_null()" in told(lambda: field("items") == None)  # noqa: E711
 
 
+def test_keys_of_joins_are_checked_like_other_functions_of_a_value() -> None:
+    def with_global() -> object:
+        app = App("shop")
+        cities = app.global_table("cities", key=str, value=str)
+        return app.stream("orders", key=str, value=Order).join(cities, lambda *_: 1, key_fn=field("citi"))
+
+    def by_foreign_key() -> object:
+        app = App("shop")
+        cities = app.table("cities", key=str, value=str)
+        return app.table("orders", key=str, value=Order).join(
+            cities, lambda *_: 1, foreign_key=field("citi"), value=int
+        )
+
+    for make in (with_global, by_foreign_key):
+        assert "did you mean city?" in told(make)
+
+
+def test_one_text_is_not_taken_for_the_set_of_its_characters() -> None:
+    assert "write field('city').is_in(['Rom'])" in told(lambda: field("city").is_in("Rom"))
+    assert field("city").is_in(["Rom"])(Order("Rom", 1)) is True
+
+
+def test_an_expression_that_is_called_again_is_not_made_again() -> None:
+    made: list[str] = []
+
+    def bind(values: Any, what: str) -> Any:
+        made.append(what)
+        return field("cents").bind(values, what)
+
+    expression = Expression("cents", bind)
+    assert [expression(Order("Rom", cents)) for cents in (1, 2)] == [1, 2]
+    assert made == ["cents"]
+
+
 def test_a_missing_parenthesis_is_told() -> None:
+    assert "put comparisons in parentheses" in told(lambda: field("cents") > 1 & field("items") < 2)  # type: ignore[operator]
+    assert "put comparisons in parentheses" in told(lambda: field("cents") == 1 | field("items") == 2)  # type: ignore[operator]
     assert "put comparisons in parentheses" in told(lambda: field("cents") & 1)  # type: ignore[operator]
