@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from pystreams.cli.commands.stores.client import first_reachable
 from tests.live.support import caught_up
 from tests.serving.queries_kit import asked
 
@@ -73,6 +77,47 @@ def test_where_nothing_answers_the_advice_is_how_to_start_it(pystreams):
     assert shown.code == 1
     assert f"no application answers at http://127.0.0.1:{port}" in shown.err
     assert "--http HOST:PORT" in shown.err
+
+
+def test_an_endpoint_that_is_none_is_passed_over(counts):
+    address = str(counts.server.address)
+    assert first_reachable(["shop:http", "..:80", address]) == address
+
+
+def test_no_proxy_is_asked(pystreams, url, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    for exception in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(exception, raising=False)
+    assert pystreams("get", "apps.counts", "counts", "k1", "--url", url).out == "1\n"
+
+
+def test_the_token_goes_to_the_address_that_was_given_alone(pystreams, folder, url):
+    token = folder / "token"
+    token.write_text("0123456789abcdef")
+    shown = pystreams("get", "apps.counts", "counts", "k1", "--token-file", str(token))
+    assert shown.code == 2
+    assert "the token is not sent to an instance that is found through the group" in shown.err
+    assert "--url https://HOST:PORT" in shown.err
+    with redirecting_to(url) as server:
+        shown = pystreams("get", "apps.counts", "counts", "k1", "--token-file", str(token), "--url", server)
+    assert (shown.code, shown.out) == (1, "")
+    assert "it answers with status 302" in shown.err
+
+
+@contextmanager
+def redirecting_to(url):
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(302)
+            self.send_header("Location", url + self.path)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
 
 
 def test_an_address_that_is_none_is_refused(pystreams):

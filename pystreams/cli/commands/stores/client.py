@@ -42,6 +42,17 @@ class _Refusal(msgspec.Struct):
     hint: str = ""
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """An application sends nobody elsewhere: who does might be after the token, which would go with the request."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+#: Asks without proxies, since an application is in the same network, and a proxy would read the token.
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
+
+
 class StoreClient:
     """The stores of the application at ``url``, which is asked with a ``token`` if there is one."""
 
@@ -75,7 +86,7 @@ class StoreClient:
         query = f"?{urlencode(parameters)}" if parameters else ""
         request = urllib.request.Request(f"{self._url}{path}{query}", headers=self._headers)  # noqa: S310 - checked
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+            with _OPENER.open(request, timeout=_TIMEOUT_S) as answer:
                 return msgspec.json.decode(answer.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -109,7 +120,7 @@ def first_reachable(endpoints: Sequence[str]) -> str | None:
         try:
             with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S):
                 return endpoint
-        except OSError:
+        except (OSError, ValueError):  # an endpoint that cannot be one is a ValueError
             continue
     return None
 

@@ -42,7 +42,7 @@ TokenFileOption: TypeAlias = Annotated[
         "--token-file",
         metavar="FILE",
         envvar="PYSTREAMS_HTTP_TOKEN_FILE",
-        help="The token that the application asks for is in this file.",
+        help="The token that the application asks for is in this file; needs --url.",
         show_default=False,
     ),
 ]
@@ -106,7 +106,7 @@ def get(
     [bold]pystreams get apps.wordcount word-counts be[/]
     """
     place = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
-    client = StoreClient(url or _found(application, setting, place), _token(token_file))
+    client = _client(url, token_file, application, setting, place)
     given = {"from_time": from_time, "to_time": to_time, "as_of": as_of}
     found = client.key(store, key, {name: text for name, text in given.items() if text is not None})
     if as_json:
@@ -144,7 +144,7 @@ def scan(
     [bold]pystreams scan apps.wordcount word-counts --from a --to c[/]
     """
     place = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
-    client = StoreClient(url or _found(application, setting, place), _token(token_file))
+    client = _client(url, token_file, application, setting, place)
     given = {"from": from_key, "to": to_key, "from_time": from_time, "to_time": to_time}
     parameters = {name: text for name, text in given.items() if text is not None}
     # One more shows whether there are more.
@@ -156,6 +156,26 @@ def scan(
         _show(found[:limit])
     if len(found) > limit:
         note(f"There are more than {limit:,} entries: --limit shows more of them.")
+
+
+def _client(
+    url: str | None,
+    token_file: Path | None,
+    application: str,
+    setting: list[str] | None,
+    place: dict[str, Any],
+) -> StoreClient:
+    """Raises ``ConfigError`` for a token without a URL."""
+    if url is not None:
+        return StoreClient(url, None if token_file is None else read_token(token_file))
+    if token_file is not None:
+        raise ConfigError(
+            "the token is not sent to an instance that is found through the group",
+            where=str(token_file),
+            why="nobody says there whether the instance speaks HTTPS, and whoever joins the group may name any address",
+            hint="give the address: --url https://HOST:PORT, or --url PORT for an instance on this machine",
+        )
+    return StoreClient(_found(application, setting, place), None)
 
 
 def _found(application: str, setting: list[str] | None, place: dict[str, Any]) -> str:
@@ -178,10 +198,6 @@ def _found(application: str, setting: list[str] | None, place: dict[str, Any]) -
         else "no member of its group has an endpoint",
         hint="run it with --http HOST:PORT; or give the address of one that runs: --url URL",
     )
-
-
-def _token(file: Path | None) -> str | None:
-    return None if file is None else read_token(file)
 
 
 def _show(entries: list[dict[str, Any]]) -> None:
