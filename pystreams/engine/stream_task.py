@@ -224,6 +224,7 @@ class StreamTask:
         greater than the times of its partitions. Raises ``ProcessingError`` if a processor's ``init`` raises.
         """
         self._enter(Phase.STARTED)
+        self._counts.take_back()
         self.memory.committed = operator_state
         self._drops.start()
         linked = self._linked = LinkedCode(self._code, self, self._services.folded)
@@ -253,7 +254,9 @@ class StreamTask:
 
     def close(self) -> None:
         """Close processors and operators, but not the stores, which the owner closes. All are closed before the first
-        error of one of them is raised."""
+        error of one of them is raised. Records that were left out since the last commit do not count any more."""
+        if self.phase is Phase.STARTED:
+            self._counts.take_back()
         self._enter(Phase.CLOSED)
         linked, self._linked = self._linked, None
         for queue in self._group.queues.values():
@@ -520,8 +523,16 @@ class StreamTask:
     def committed(self) -> None:
         """The host has committed everything processed so far."""
         self._commit_needed = False
+        self._counts.commit(self._waiting())
         self.flow.measure()
         self.timing.commit_requested = False
+
+    def _waiting(self) -> dict[str, int]:
+        """The number of buffered records, by topic."""
+        waiting: dict[str, int] = {}
+        for partition, queue in self._group.queues.items():
+            waiting[partition.topic] = waiting.get(partition.topic, 0) + queue.size
+        return waiting
 
     def partition_time(self, partition: TopicPartition) -> int:
         """The greatest timestamp processed of a partition (ms), -1 before the first."""

@@ -356,7 +356,7 @@ class Streams:
     @property
     def left_out(self) -> dict[str, int]:
         """The number of records that were moved to the dead-letter topic, skipped because they failed, or dropped, in
-        these words. Counts of 0 are left out. Records that are processed again after a failure count again."""
+        these words. Counts of 0 are left out. What a failure undoes since the last commit is taken back."""
         return {} if self._context is None else self._context.left_out.totals()
 
     @property

@@ -72,8 +72,20 @@ class LeftOutRecord(NamedTuple):
     error: str
 
 
+class _Counts(NamedTuple):
+    """The counts of one task at its last commit; see ``TaskCounts``."""
+
+    kinds: dict[Kind, int]
+    fates: dict[Fate, int]
+    late: dict[Step, LateRecords]
+    read: dict[str, int]
+
+
 class TaskCounts:
-    """The counts of one task. Its thread adds to them, any thread may read them."""
+    """The counts of one task. Its thread adds to them, any thread may read them.
+
+    What was counted since the last commit counts only as long as that work is not undone: it is done again then, and
+    counted again."""
 
     def __init__(self) -> None:
         self.kinds: dict[Kind, int] = {}
@@ -83,6 +95,20 @@ class TaskCounts:
         self.late: dict[Step, LateRecords] = {}
         #: The number of records that were read, by topic.
         self.read: dict[str, int] = {}
+        self._committed = self._now({})
+
+    def commit(self, waiting: Mapping[str, int]) -> None:
+        """The work so far is committed; ``waiting`` counts the records that were read and not processed, by topic."""
+        self._committed = self._now(waiting)
+
+    def take_back(self) -> None:
+        """The work since the last commit is undone."""
+        kinds, fates, late, read = self._committed
+        self.kinds, self.fates, self.late, self.read = dict(kinds), dict(fates), dict(late), dict(read)
+
+    def _now(self, waiting: Mapping[str, int]) -> _Counts:
+        read = {topic: records - waiting.get(topic, 0) for topic, records in self.read.items()}
+        return _Counts(dict(self.kinds), dict(self.fates), dict(self.late), read)
 
     def add(self, kind: Kind, *, again: bool) -> bool:
         """Count a record; ``again``: another step has left it out before. True if it is the first of its kind."""
@@ -167,7 +193,7 @@ class LeftOut:
                 self._labels[kind.fate],
                 kind.origin,
                 kind.why,
-                f"; {_worst(late[kind.step.name])}" if kind.late else "",
+                f"; {_worst(late[kind.step.name])}" if kind.late and kind.step.name in late else "",
             )
 
     def late(self) -> list[LateRecords]:

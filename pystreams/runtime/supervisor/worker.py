@@ -54,7 +54,8 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     that its process has processed; ``lag`` is None while it is not known. ``tasks`` are its own, ``all_tasks`` those of
     the application, ``standby_lag`` is that of all its ``standbys`` (None: not known), and ``caught_up`` is about the
     whole application. The group considers a worker dead that is silent for ``patience_ms`` (None: never). ``left_out``
-    counts the records that its process has left out, by their fate, ``late`` those of them that were too late.
+    counts the records that its process has left out, by their fate, ``late`` those of them that were too late. A killed
+    process cannot take back what it has not committed.
     ``health`` is its client's, whatever its lag."""
 
     state: str

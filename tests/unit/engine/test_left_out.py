@@ -136,6 +136,25 @@ def test_late_records_of_all_tasks_are_counted_together_and_compared_with_what_a
     assert late == LateRecords("COUNT", "counts", 2, 9, 6, 30)
 
 
+def test_what_was_counted_since_the_last_commit_can_be_taken_back(scene: Scene):
+    scene.leave_out(NO_KEY)
+    scene.come_late(9, 4)
+    scene.read(10)
+    counts = scene.left_out.of_task(TaskId(0, 0))
+    counts.commit({"in": 3})
+    scene.come_late(57, 47)
+    scene.leave_out(RAISED)
+    scene.read(10)
+    assert scene.left_out.totals() == {"moved to the dead-letter topic dead": 1, "dropped": 3}
+    counts.take_back()
+    assert scene.left_out.totals() == {"dropped": 2}
+    assert scene.left_out.kinds() == {NO_KEY: 1, LATE: 1}
+    # Three of ten records waited to be processed, and are read again.
+    assert scene.left_out.late() == [LateRecords("COUNT", "counts", 1, 9, 4, 7)]
+    scene.leave_out(RAISED)
+    assert scene.left_out.totals() == {"moved to the dead-letter topic dead": 1, "dropped": 2}
+
+
 def test_a_task_that_comes_back_goes_on_counting(scene: Scene):
     for _ in range(3):
         scene.leave_out(NO_KEY)
