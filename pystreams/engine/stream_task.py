@@ -23,6 +23,7 @@ from pystreams.engine.failures.drop_counts import DropCounts
 from pystreams.engine.failures.handling import Failures, Handlers, Send
 from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.failures.origins import Origins
+from pystreams.engine.failures.unmatched import JoinCounts
 from pystreams.engine.input.decoding import Refusal, Rows
 from pystreams.engine.input.input_decoding import InputForStore, input_decoder
 from pystreams.engine.input.partition_group import HeadOrder, PartitionGroup, Run, TimestampOrder
@@ -143,6 +144,8 @@ class StreamTask:
         handlers = Handlers.of(config)
         self._counts = services.left_out.of_task(task_id)
         self._drops = DropCounts(services.metrics, self.memory, **tags)
+        origins = Origins(nodes, self._code.locations)
+        self.joins = JoinCounts(origins, services.metrics, **tags)
         self.failures = Failures(
             task_id,
             cell,
@@ -150,7 +153,7 @@ class StreamTask:
             services.producer.send,
             self._drops,
             services.clock,
-            Origins(nodes, self._code.locations),
+            origins,
             services.left_out,
         )
         self._linked: LinkedCode | None = None
@@ -524,6 +527,8 @@ class StreamTask:
         """The host has committed everything processed so far."""
         self._commit_needed = False
         self._counts.commit(self._waiting())
+        for join in self.joins.commit():
+            self._counts.add_unmatched(join)
         self.flow.measure()
         self.timing.commit_requested = False
 

@@ -35,6 +35,9 @@ LATE_RECORDS: Final = "late-records-total"
 LATENESS_MAX: Final = "late-records-lateness-max-ms"
 GRACE_NEEDED_MAX: Final = "late-records-grace-needed-max-ms"
 
+# Of pystreams alone: the records that a join (``processor_node_id``) of a stream with a table has found no row for.
+UNMATCHED_RECORDS: Final = "unmatched-records-total"
+
 # Per source and topic, and per sink and topic (``processor_node_id``, ``topic``): records and, of sources, their bytes.
 RECORDS_CONSUMED: Final = "records-consumed-total"
 BYTES_CONSUMED: Final = "bytes-consumed-total"

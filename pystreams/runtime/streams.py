@@ -23,6 +23,7 @@ from pystreams.config import StreamsConfig, settings_from_environment
 from pystreams.dsl.builder import Buildable, own_config
 from pystreams.engine.failures.lateness import LateRecords
 from pystreams.engine.failures.left_out import Kind, LeftOutRecord
+from pystreams.engine.failures.unmatched import Unmatched
 from pystreams.engine.tracing import Tracing
 from pystreams.errors import ConfigError, StateError, StreamsError
 from pystreams.ids import TaskId
@@ -364,6 +365,12 @@ class Streams:
         """The records that were dropped because they were too late for a window, by step: how many, how late, and the
         grace that would have kept them. They count as ``left_out``, too."""
         return [] if self._context is None else self._context.left_out.late()
+
+    @property
+    def joins(self) -> list[Unmatched]:
+        """The joins, each with the records that have found nothing, and whether any has found something. If none has,
+        it is logged, and in the last line of ``run``."""
+        return [] if self._context is None else self._context.left_out.unmatched()
 
     @property
     def left_out_kinds(self) -> dict[Kind, int]:

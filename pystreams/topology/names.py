@@ -13,11 +13,18 @@ _LENGTH_MAX = 249
 GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
 
 _GENERATED_HERE = re.compile(r".*-STATE-STORE-[0-9]{10}|K(STREAM|TABLE)-[A-Z-]+-[0-9]{10}(-.*)?")
+_STORE_OF_TOPIC = re.compile(r"(?!K(?:STREAM|TABLE)-)(.+)-STATE-STORE-[0-9]{10}")
 
 
 def is_generated(name: str) -> bool:
     """True if the name of a step or store looks like a generated one."""
     return _GENERATED_HERE.fullmatch(name) is not None
+
+
+def topic_of_store(name: str) -> str:
+    """The topic of a table whose store has this generated name; other names as they are."""
+    found = _STORE_OF_TOPIC.fullmatch(name)
+    return name if found is None else found[1]
 
 
 def checked(name: object) -> str:

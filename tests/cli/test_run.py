@@ -174,7 +174,7 @@ def test_a_second_ctrl_c_after_the_last_commit_interrupts_nothing(state, interru
     class Interrupted:
         state = ended_as
         left_out = MappingProxyType({})
-        late_records = ()
+        late_records = joins = ()
         progress = staticmethod(lambda: Progress(0, ()))
 
         def run(self, **_):

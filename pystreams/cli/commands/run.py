@@ -31,7 +31,7 @@ from pystreams.cli.options import (
     StateDirOption,
     flags_of_place,
 )
-from pystreams.cli.terminal.last_line import log_last_line
+from pystreams.cli.terminal.last_line import LastCounts, log_last_line
 from pystreams.cli.terminal.logs import LogFormat, LogOptions, command_log, log_to_stderr
 from pystreams.cli.terminal.progress import Display, Standbys, display_for
 from pystreams.clock import SystemClock
@@ -347,7 +347,8 @@ def run_streams(
         meter.update(streams.progress().records)
         # Print the summary before the error, which has the details. A run that has not begun has no summary.
         if not failed or meter.processed or streams.left_out:
-            log_last_line(meter, streams.left_out, streams.late_records, failed=failed)
+            counts = LastCounts(streams.left_out, streams.late_records, streams.joins)
+            log_last_line(meter, counts, failed=failed)
 
 
 def _show(display: Display, streams: Streams, progress: Progress) -> None:

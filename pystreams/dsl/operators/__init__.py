@@ -16,7 +16,7 @@ Begin with ``base``: the interface between an operator and compiled code. Steps 
 - Tables: ``table``, ``transform_values``, ``suppress``, ``pass_through``. ``changes`` decides when a change is
   forwarded, ``value_getter`` reads the current value of a table that may have no store.
 - Joins: ``stream_table_join``, ``stream_join`` (two streams), ``table_join``, ``foreign_key_join``,
-  ``global_table_join``.
+  ``global_table_join``. ``partners`` counts what finds nothing.
 - ``process``: steps that users write as classes.
 
 To add a join or another operator, follow "Where to add what" in docs/ARCHITECTURE.md. Its functions are

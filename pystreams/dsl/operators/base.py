@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from pystreams.dsl.operators.partners import Misses, Partner
+from pystreams.functions import UserFunction
 from pystreams.record import ContextCell
 from pystreams.stream_time import Observed
 from pystreams.topology.nodes import Operation
@@ -63,6 +65,11 @@ class OperatorEnvironment(Protocol):
         least grace with which the window would still be open."""
         ...
 
+    def count_misses(self, misses: Misses, partner: Partner) -> None:
+        """Tell the user if no record of this step, a join, finds its ``partner``. A metric has the ``misses``, if the
+        step counts all of them."""
+        ...
+
     def failed(self, error: Exception, key: Any, value: Any) -> None:
         """Call the processing handler for an ``error`` with the record of the current context, which is not the
         record that the step was called with. Returns if the record is to be left out, else raises."""
@@ -104,6 +111,11 @@ class OperatorEnvironment(Protocol):
         """Call ``read()`` at each commit, and store its result with the task's offsets under this operator's name;
         None: there is nothing to store."""
         ...
+
+
+def misses_of_joiner(environment: OperatorEnvironment, joiner: UserFunction) -> Misses:
+    """What both sides of a join have missed until one of them finds something: they have the same joiner."""
+    return environment.shared(f"misses of joiner {id(joiner)}", lambda: Misses(every=False))
 
 
 class Operator:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import record_forwarder
+from pystreams.dsl.operators.partners import Misses, Partner
 from pystreams.dsl.operators.table_join import OUT_OF_ORDER
 from pystreams.dsl.operators.value_getter import ValueGetter, joiner_of_three
 from pystreams.functions import UserFunction
@@ -165,6 +166,11 @@ def _asking(environment: OperatorEnvironment, serdes: JoinSerdes) -> _Asking:
     return environment.shared(f"{serdes.topic} asking", _Asking)
 
 
+def _misses(environment: OperatorEnvironment, serdes: JoinSerdes) -> Misses:
+    """Of the subscriptions, which find their row either at once or when it comes."""
+    return environment.shared(f"{serdes.topic} misses", lambda: Misses(every=False))
+
+
 def _left_instructions(
     foreign_key: Callable[[Any, Any], Any], differ: Callable[[Any, Any], bool]
 ) -> Callable[[Any, Any, Any], Instructions]:
@@ -240,6 +246,14 @@ class SubscriptionJoin(_Side):
     def open(self, environment: OperatorEnvironment) -> Operator:
         decode_primary = self.serdes.codecs(environment).decode_primary
         get, forward_record = self.table.open(environment, flushed=True), record_forwarder(environment)
+        misses = _misses(environment, self.serdes)
+        environment.count_misses(misses, Partner.of_foreign_key(self.table.store_names()))
+
+        def go_on(look_up: Callable[..., Any]) -> None:
+            nonlocal get
+            get = look_up
+
+        get = misses.until_found(get, go_on)
 
         def process(key: tuple[Any, bytes], value: Subscription, timestamp: int, headers: Headers) -> None:
             foreign, primary_key = key
@@ -278,7 +292,16 @@ class ForeignTableJoin(_Side):
         decode_primary, encode_foreign = codecs.decode_primary, codecs.encode_foreign
         subscriptions = environment.store(self.store).without_headers()
         drop, forward, failed = environment.drop, environment.forward, environment.failed_waiting
-        latest_only = self.from_versioned
+        latest_only, misses = self.from_versioned, _misses(environment, self.serdes)
+
+        def first_answer(*answer: Any) -> None:
+            """A row has found who has asked for it."""
+            nonlocal forward
+            misses.found = True
+            forward = environment.forward
+            forward(*answer)
+
+        forward = first_answer
 
         def process(key: Any, new: Any, _old: Any, timestamp: int, headers: Headers, latest: bool) -> None:
             if key is None:

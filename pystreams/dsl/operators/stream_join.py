@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystreams.dsl.join_windows import JoinWindows
-from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment, misses_of_joiner
 from pystreams.dsl.operators.changes import record_forwarder
 from pystreams.dsl.operators.final_results import NULL_KEY_OR_VALUE
+from pystreams.dsl.operators.partners import Misses, Partner
 from pystreams.dsl.operators.value_getter import joiner_of_three
 from pystreams.functions import UserFunction
 from pystreams.record import NO_HEADERS, Headers
@@ -83,10 +84,23 @@ class StreamJoin(ObjectOperation):
             return Operator(self._inner(environment, before, after))
         return Operator(self._with_waiting(environment, self.waiting, before, after))
 
+    def _misses(self, environment: OperatorEnvironment) -> Misses:
+        misses = misses_of_joiner(environment, self.joiner)
+        if not self.right:
+            environment.count_misses(misses, Partner.in_other_stream())
+        return misses
+
     def _inner(self, environment: OperatorEnvironment, before: int, after: int) -> Callable[..., None]:
         store, drop = environment.store(self.other), environment.drop
         encode_key, between = store.encode_key, store.between
         forward, join = record_forwarder(environment), joiner_of_three(self.joiner, swapped=self.right)
+        misses, own = self._misses(environment), (encode_key, join)
+
+        def go_on() -> None:
+            nonlocal encode_key, join
+            encode_key, join = own
+
+        encode_key, join = misses.counting(encode_key, go_on), misses.noting(join, go_on)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None or value is None:
@@ -105,6 +119,13 @@ class StreamJoin(ObjectOperation):
         store, drop = environment.store(self.other), environment.drop
         encode_key, between = store.encode_key, store.between
         forward, join = record_forwarder(environment), joiner_of_three(self.joiner, swapped=self.right)
+        misses, own = self._misses(environment), (encode_key, join)
+
+        def go_on() -> None:
+            nonlocal encode_key, join
+            encode_key, join = own
+
+        encode_key, join = misses.counting(encode_key, go_on), misses.noting(join, go_on)
         shared = environment.shared(waiting, lambda: _Waiting(environment, waiting))
         emit_closed = shared.emitter(environment, self.joiner, self.windows, after)
         time, wait, met = shared.time, shared.wait, shared.met

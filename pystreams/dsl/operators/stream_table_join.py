@@ -8,6 +8,7 @@ from typing import Any
 
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.final_results import NULL_KEY_OR_VALUE
+from pystreams.dsl.operators.partners import Misses, Partner
 from pystreams.dsl.operators.value_getter import ValueGetter, joiner_of_three
 from pystreams.functions import UserFunction
 from pystreams.record import Headers, RecordContext
@@ -29,11 +30,25 @@ class StreamTableJoin(ObjectOperation):
         if self.store is not None:
             return Operator(self._waiting(environment, self.store))
         get, get_as_of = self.table.open(environment), self.table.open_as_of(environment)
-        joiner, takes_key, left = self.joiner.call, self.joiner.takes_key, self.left
+        joiner, takes_key = self.joiner.call, self.joiner.takes_key
         drop, forward = environment.drop, environment.forward
+        misses = Misses(passes=self.left)
+        environment.count_misses(misses, Partner.in_table(self.table.store_names()))
+
+        def go_on(look_up: Callable[..., Any]) -> None:
+            nonlocal get, get_as_of
+            if get_as_of is None:
+                get = look_up
+            else:
+                get_as_of = look_up
+
+        if get_as_of is None:
+            get = misses.until_found(get, go_on)
+        else:
+            get_as_of = misses.until_found(get_as_of, go_on)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            if value is None or (key is None and not left):
+            if value is None or (key is None and not misses.passes):
                 drop(NULL_KEY_OR_VALUE)
                 return
             if key is None:
@@ -44,34 +59,50 @@ class StreamTableJoin(ObjectOperation):
                 entry = get_as_of(key, timestamp)
             if entry is not None:
                 other = entry[0]
-            elif left:
-                other = None
             else:
-                return
+                misses.records += 1
+                if not misses.passes:
+                    return
+                other = None
             forward(key, joiner(key, value, other) if takes_key else joiner(value, other), timestamp, headers)
 
         return Operator(process)
+
+    def _meeter(self, environment: OperatorEnvironment) -> Callable[[Any, Any, int, Headers], None]:
+        """The function that joins a record with the row of its time."""
+        get_as_of, forward = self.table.open_as_of(environment), environment.forward
+        assert get_as_of is not None, "only a table that keeps versions is joined with a grace period"
+        read, join = get_as_of, joiner_of_three(self.joiner, swapped=False)
+        misses = Misses(passes=self.left)
+        environment.count_misses(misses, Partner.in_table(self.table.store_names()))
+
+        def go_on(look_up: Callable[..., Any]) -> None:
+            nonlocal read
+            read = look_up
+
+        read = misses.until_found(read, go_on)
+
+        def meet(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            entry = read(key, timestamp)
+            if entry is None:
+                misses.records += 1
+                if not misses.passes:
+                    return
+            forward(key, join(key, value, None if entry is None else entry[0]), timestamp, headers)
+
+        return meet
 
     def _waiting(self, environment: OperatorEnvironment, store: str) -> Callable[..., None]:
         """Let each record wait until stream time is later by at least the grace period; a record that is itself older
         than that is joined at once. The number of records survives restarts (Java forgets it)."""
         buffer, cell = environment.store(store), environment.cell
-        get_as_of, left, grace = self.table.open_as_of(environment), self.left, self.grace_ms
-        assert get_as_of is not None, "only a table that keeps versions is joined with a grace period"
-        read = get_as_of
-        join = joiner_of_three(self.joiner, swapped=False)
-        drop, forward = environment.drop, environment.forward
+        left, grace, drop, meet = self.left, self.grace_ms, environment.drop, self._meeter(environment)
         buffer.sequence = environment.load_state("written", 0)
         environment.save_state("written", lambda: buffer.sequence)
         #: No waiting record is older than this.
         earliest = 0
 
         decode_key, decode, failed = buffer.decode_key, buffer.decode_value, environment.failed_waiting
-
-        def meet(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            entry = read(key, timestamp)
-            if entry is not None or left:
-                forward(key, join(key, value, None if entry is None else entry[0]), timestamp, headers)
 
         def leave(raw: tuple[bytes, bytes], held: RecordContext) -> None:
             """Join a record that has waited. If that fails, the handler decides. In Java the record stays in the

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment, misses_of_joiner
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
+from pystreams.dsl.operators.partners import Partner
 from pystreams.dsl.operators.value_getter import JoinKind, ValueGetter, joiner_of_three
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
@@ -41,6 +43,15 @@ class TableJoin(ObjectOperation):
         needs_own, needs_other = self.kind.needs(right=self.right)
         get_flushed = self.other.open(environment, flushed=True) if needs_own and needs_other else _nothing
         latest_only = self.from_versioned
+        misses = misses_of_joiner(environment, self.joiner)
+        if not self.right:
+            environment.count_misses(misses, Partner.in_other_table())
+
+        def go_on(look_up: Callable[..., Any]) -> None:
+            nonlocal get
+            get = look_up
+
+        get = misses.until_found(get, go_on)
 
         def process(key: Any, new: Any, old: Any, timestamp: int, headers: Headers, is_latest: bool) -> None:
             if key is None:

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from pystreams.engine.failures.lateness import LateRecords, add_up, late_text, spell_step
+from pystreams.engine.failures.unmatched import Unmatched, add_up_unmatched, never_found
 from pystreams.ids import TaskId
 from pystreams.topology.nodes import SourceNode, source_of
 
@@ -95,11 +96,20 @@ class TaskCounts:
         self.late: dict[Step, LateRecords] = {}
         #: The number of records that were read, by topic.
         self.read: dict[str, int] = {}
+        #: By step, the joins. What they have missed is counted when it is committed.
+        self.unmatched: dict[str, Unmatched] = {}
         self._committed = self._now({})
 
     def commit(self, waiting: Mapping[str, int]) -> None:
         """The work so far is committed; ``waiting`` counts the records that were read and not processed, by topic."""
         self._committed = self._now(waiting)
+
+    def add_unmatched(self, join: Unmatched) -> None:
+        """Count what a join has missed since the last commit, which is committed now."""
+        before = self.unmatched.get(join.step)
+        self.unmatched[join.step] = (
+            join if before is None else before.and_more(join.records, found=join.found)
+        )
 
     def take_back(self) -> None:
         """The work since the last commit is undone."""
@@ -140,6 +150,8 @@ class LeftOut:
         self._by_task: dict[TaskId, TaskCounts] = {}
         self._logged: Counter[Kind] = Counter()
         self._logged_ms: float | None = None
+        #: The joins of which it was logged that they never find anything.
+        self._logged_joins: set[str] = set()
         self._last: deque[LeftOutRecord] = deque(maxlen=_LAST_MAX)
 
     def of_task(self, task: TaskId) -> TaskCounts:
@@ -185,6 +197,7 @@ class LeftOut:
             counts = self._count()
             more = {kind: n for kind, n in counts.items() if n > self._logged[kind]}
             self._logged.update({kind: n - self._logged[kind] for kind, n in more.items()})
+        self._log_joins()
         late = {one.step: one for one in self.late()}
         for kind, n in more.items():
             log.warning(
@@ -195,6 +208,19 @@ class LeftOut:
                 kind.why,
                 f"; {_worst(late[kind.step.name])}" if kind.late and kind.step.name in late else "",
             )
+
+    def _log_joins(self) -> None:
+        """Log once of each join that it finds nothing."""
+        for join in never_found(self.unmatched()):
+            if join.step not in self._logged_joins:
+                self._logged_joins.add(join.step)
+                log.warning("%s", join.text)
+
+    def unmatched(self) -> list[Unmatched]:
+        """All joins, with the records that have found nothing."""
+        with self._lock:
+            by_task = list(self._by_task.values())
+        return add_up_unmatched(join for counts in by_task for join in dict(counts.unmatched).values())
 
     def late(self) -> list[LateRecords]:
         """The records that were dropped because they were too late, by step; the step with most of them first."""

@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from pystreams.dsl.operators.base import Forward
+from pystreams.dsl.operators.partners import Misses, Partner
 from pystreams.engine.failures.handling import Send
+from pystreams.engine.failures.unmatched import JoinCounts
 from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.engine.processors.processor_context import TaskView
 from pystreams.engine.processors.transformer import TransformerRunner
@@ -30,6 +32,8 @@ class TaskAccess(TaskView, Protocol):
     def flow(self) -> TaskFlow: ...
     @property
     def memory(self) -> OperatorMemory: ...
+    @property
+    def joins(self) -> JoinCounts: ...
 
 
 class NodeEnvironment:
@@ -87,6 +91,9 @@ class NodeEnvironment:
 
     def drop_as_usual(self) -> None:
         self._failures.drop_as_usual()
+
+    def count_misses(self, misses: Misses, partner: Partner) -> None:
+        self._task.joins.add(self.node_name, misses, partner)
 
     def failed(self, error: Exception, key: Any, value: Any) -> None:
         self._failures.failed(self.node_name, error, key, value)

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from pystreams.clock import Clock
 from pystreams.engine.failures.lateness import LateRecords, add_up
+from pystreams.engine.failures.unmatched import Unmatched, add_up_unmatched
 from pystreams.runtime.health import Health, too_much_lag
 from pystreams.runtime.supervisor.restarts import Causes, RestartPolicy
 from pystreams.runtime.supervisor.worker import Failure, Report, Worker, WorkerState
@@ -74,6 +75,7 @@ class Summary:
     restarts: int
     left_out: Mapping[str, int]
     late: Sequence[LateRecords]
+    joins: Sequence[Unmatched]
 
 
 class Supervision:
@@ -195,6 +197,7 @@ class Supervision:
             restarts=sum(worker.restarts for worker in self.workers.values()),
             left_out=sum((worker.left_out for worker in self.workers.values()), Counter()),
             late=add_up(late for worker in self.workers.values() for late in worker.late),
+            joins=add_up_unmatched(join for worker in self.workers.values() for join in worker.joins),
         )
 
     def health(self, lag_max: int | None) -> Health:

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from pystreams.engine.failures.lateness import LateRecords, add_up
+from pystreams.engine.failures.unmatched import Unmatched, add_up_unmatched
 from pystreams.metrics import Sample
 from pystreams.runtime.health import Health
 from pystreams.transitions import check_transition
@@ -56,7 +57,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     whole application. The group considers a worker dead that is silent for ``patience_ms`` (None: never). ``left_out``
     counts the records that its process has left out, by their fate, ``late`` those of them that were too late. A killed
     process cannot take back what it has not committed.
-    ``health`` is its client's, whatever its lag."""
+    ``joins`` says what its joins have found. ``health`` is its client's, whatever its lag."""
 
     state: str
     records: int = 0
@@ -69,6 +70,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     patience_ms: int | None = None
     left_out: dict[str, int] = {}
     late: list[LateRecords] = []
+    joins: list[Unmatched] = []
     health: Health = Health(live=True, ready=False)
 
 
@@ -120,6 +122,7 @@ class Worker:
     _records_before: int = 0
     _left_out_before: Counter[str] = field(default_factory=Counter)
     _late_before: list[LateRecords] = field(default_factory=list)
+    _joins_before: list[Unmatched] = field(default_factory=list)
     _heard_ms: float = 0.0
     _silence_noted: bool = False
 
@@ -147,6 +150,11 @@ class Worker:
     def late(self) -> list[LateRecords]:
         """Those of them that were too late, by step."""
         return add_up((*self._late_before, *self.report.late))
+
+    @property
+    def joins(self) -> list[Unmatched]:
+        """What the joins of all its processes have found."""
+        return add_up_unmatched((*self._joins_before, *self.report.joins))
 
     @property
     def between_assignments(self) -> bool:
@@ -193,6 +201,7 @@ class Worker:
         self._records_before += self.report.records
         self._left_out_before.update(self.report.left_out)
         self._late_before = self.late
+        self._joins_before = self.joins
         self.report = _NO_REPORT
 
     # Silence

@@ -19,7 +19,7 @@ from pystreams.cli.commands.workers.process import WorkerProcess
 from pystreams.cli.stacks import on_stacks_request
 from pystreams.cli.terminal.console import EnduringStream
 from pystreams.cli.terminal.exits import Exit
-from pystreams.cli.terminal.last_line import counted, log_last_line
+from pystreams.cli.terminal.last_line import LastCounts, counted, log_last_line
 from pystreams.cli.terminal.logs import LogOptions, command_log, json_of_worker
 from pystreams.cli.terminal.show_error import on_the_same_log, show_parts
 from pystreams.cli.watching import WatchOptions, shown
@@ -324,7 +324,8 @@ def _report_end(supervision: Supervision, meter: Meter, log_options: Sequence[st
             return failure.exit_code
     summary = supervision.summary()
     workers = f"{counted(len(supervision.workers), 'worker')}, {counted(summary.restarts, 'restart')}"
-    log_last_line(meter, summary.left_out, summary.late, failed=failure is not None, workers=workers)
+    left_out = LastCounts(summary.left_out, summary.late, summary.joins)
+    log_last_line(meter, left_out, failed=failure is not None, workers=workers)
     return 0 if failure is None else failure.exit_code
 
 

@@ -166,6 +166,7 @@ class Reporter:
                 patience_ms=config.session_timeout_ms,
                 left_out=self._streams.left_out,
                 late=self._streams.late_records,
+                joins=self._streams.joins,
                 health=self._streams.health(),
             ),
             timeout_s=timeout_s,

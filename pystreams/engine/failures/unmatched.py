@@ -1,0 +1,98 @@
+"""Joins that never find anything: their keys, or what they look in, are probably not what the program means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from pystreams.dsl.operators.partners import Misses, Partner
+from pystreams.engine.failures.origins import Origins
+from pystreams.metrics import names
+from pystreams.metrics.registry import Counter, Metrics
+
+#: Nothing is said of a join in which fewer records have found nothing.
+UNMATCHED_MIN: Final = 10
+
+
+class Unmatched(NamedTuple):
+    """The records of a join that found nothing, of committed work. ``where`` is the place of its function; ``partner``:
+    what they look for. If any record has found something (``found``), ``records`` of some joins counts only those
+    before that."""
+
+    step: str
+    where: str
+    partner: Partner
+    records: int = 0
+    found: bool = False
+
+    def and_more(self, records: int, *, found: bool) -> Unmatched:
+        """With these records."""
+        return self._replace(records=self.records + records, found=self.found or found)
+
+    @property
+    def text(self) -> str:
+        """``join enrich in priced (app.py:12): none of 12 records found a row in table prices; look whether ...``."""
+        step = f"{self.step} in {self.where}" if self.where else self.step
+        looking = f"none of {self.records:,} {self.partner.looking} found {self.partner.sought}"
+        return f"join {step}: {looking}; look {self.partner.hint}"
+
+
+def add_up_unmatched(counts: Iterable[Unmatched]) -> list[Unmatched]:
+    """One element for each join."""
+    by_step: dict[str, Unmatched] = {}
+    for one in counts:
+        other = by_step.get(one.step)
+        by_step[one.step] = one if other is None else other.and_more(one.records, found=one.found)
+    return list(by_step.values())
+
+
+def never_found(joins: Iterable[Unmatched]) -> list[Unmatched]:
+    """The joins in which many records have found nothing, and none has found anything."""
+    return [one for one in joins if not one.found and one.records >= UNMATCHED_MIN]
+
+
+def unmatched_text(joins: Sequence[Unmatched]) -> str:
+    """What is said of them, in one line; empty if there are none."""
+    return "; ".join(one.text for one in joins)
+
+
+class _Join:
+    """One join of a task. ``told`` of its misses are counted already."""
+
+    __slots__ = ("counter", "misses", "told", "unmatched")
+
+    def __init__(self, misses: Misses, unmatched: Unmatched, counter: Counter | None) -> None:
+        self.misses = misses
+        self.unmatched = unmatched
+        self.counter = counter
+        self.told = 0
+
+
+class JoinCounts:
+    """The joins of one task. What they have missed is counted with each commit."""
+
+    def __init__(self, origins: Origins, metrics: Metrics, **tags: object) -> None:
+        self._origins = origins
+        self._metrics = metrics
+        self._tags = tags
+        self._joins: list[_Join] = []
+
+    def add(self, step: str, misses: Misses, partner: Partner) -> None:
+        """Count the ``misses`` of a step from now on."""
+        counter = (
+            self._metrics.counter(names.UNMATCHED_RECORDS, **self._tags, processor_node_id=step)
+            if misses.every
+            else None
+        )
+        self._joins.append(_Join(misses, Unmatched(step, self._origins.function(step), partner), counter))
+
+    def commit(self) -> list[Unmatched]:
+        """The work so far is committed: what has been missed since the last commit."""
+        return [self._since_last(join) for join in self._joins]
+
+    @staticmethod
+    def _since_last(join: _Join) -> Unmatched:
+        missed, join.told = join.misses.records - join.told, join.misses.records
+        if join.counter is not None:
+            join.counter.add(missed)
+        return join.unmatched.and_more(missed, found=join.misses.found)
