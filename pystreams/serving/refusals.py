@@ -20,8 +20,8 @@ from pystreams.serving.query_errors import QueryError, as_query_error
 
 log = logging.getLogger(__name__)
 
-#: Nothing may be kept by anybody in between.
-FRESH: Final[Mapping[str, str]] = {"Cache-Control": "no-store"}
+#: Nothing may be kept by anybody in between, nor taken for a page by a browser.
+FRESH: Final[Mapping[str, str]] = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 #: After so long what is not there now is worth another try.
 RETRY_AFTER: Final[Mapping[str, str]] = {"Retry-After": "1"}

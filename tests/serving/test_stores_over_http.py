@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import urllib.request
 import uuid
 from dataclasses import dataclass
@@ -278,6 +279,28 @@ def test_a_store_of_an_application_that_does_not_run_is_not_reachable(tmp_path):
         assert (page.status, page.json["code"]) == (503, "unreachable")
         assert page.headers["retry-after"] == "1"
         assert "stores cannot be read through this client any more" in page.json["error"]
+
+
+def test_what_a_serde_cannot_read_is_not_worth_another_try(tmp_path):
+    broken = threading.Event()
+
+    def read(data: bytes) -> int:
+        if broken.is_set():
+            raise ValueError("no number")
+        return int(data)
+
+    def latest(app):
+        app.table("in", key=str, value=Serde.of(lambda value: b"%d" % value, read), name="latest")
+
+    with asked(tmp_path, latest) as application:
+        application.log.write("in", [("a", 2, 5)], value=Serde.of(lambda value: b"%d" % value, int))
+        caught_up(application.streams)
+        broken.set()
+        for freshness in ("latest", "committed"):
+            page = application.key("latest", "a", f"?freshness={freshness}")
+            assert (page.status, page.json["code"]) == (500, "failed")
+            assert "no number" in page.json["why"]
+            assert "retry-after" not in page.headers
 
 
 def test_json_is_what_pages_are(counts):

@@ -118,6 +118,36 @@ def test_a_token_is_all_of_its_file(tmp_path):
     assert read_token(file) == TOKEN
 
 
+def test_a_token_that_all_users_may_read_is_warned_of(tmp_path, caplog):
+    file = tmp_path / "token"
+    file.write_text(TOKEN, encoding="utf-8")
+    file.chmod(0o600)
+    read_token(file)
+    assert not caplog.messages
+    file.chmod(0o644)
+    read_token(file)
+    assert f"chmod 600 {file}" in caplog.text
+
+
+def test_no_browser_takes_an_answer_for_a_page():
+    with served() as server:
+        for path in ("/", "/stores", "/stores/counts/entries", "/stores/nothing", "/live"):
+            assert get(server.address, path).headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("partitions,is_given", [(10, True), (1_000, False)])
+def test_a_position_that_proxies_would_refuse_is_left_out(partitions, is_given):
+    class Many(OneStore):
+        async def ask(self, question):
+            position = {"orders": dict.fromkeys(range(partitions), 1_000_000)}
+            return Part(read=[0], partitions=1, position=position)
+
+    with HttpServer(Address("127.0.0.1", 0), Well(), Many()) as server:
+        page = get(server.address, "/stores/counts/entries")
+        assert page.status == 200
+        assert ("pystreams-position" in page.headers) is is_given
+
+
 def certificate(folder: Path) -> Tls:
     """A certificate of 127.0.0.1 that signs itself."""
     key = ec.generate_private_key(ec.SECP256R1())

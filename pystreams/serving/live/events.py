@@ -79,7 +79,10 @@ class EventStreams:
             self._loop.call_soon_threadsafe(self._ending.set)
 
     async def events(self) -> AsyncIterator[bytes]:
-        """Events until the end of the stream's time, or of the server."""
+        """Events until the end of the stream's time, or of the server. None if too many others are open."""
+        if self.is_full:
+            yield b"retry: 10000\n\n"
+            return
         self._open += 1
         self._loop = asyncio.get_running_loop()
         try:

@@ -16,20 +16,19 @@ from pystreams.clock import SystemClock
 from pystreams.serving.live.events import EVENTS_PATH, EventStreams, States
 from pystreams.serving.live.first_paint import first_paint
 from pystreams.serving.live.look import Shown
+from pystreams.serving.refusals import FRESH
 
 _STATIC: Final = Path(__file__).parent / "static"
 
-_FRESH: Final = {"Cache-Control": "no-store"}
 
 #: Everything comes from this server, and no script is written into the page: a name cannot become one.
 _GUARDED: Final = {
-    **_FRESH,
+    **FRESH,
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
 }
 
 
@@ -71,11 +70,9 @@ class LivePage:
 
     # Not ``async``: answered in a thread of its own, because it may wait for a lock of the client.
     def _state(self, _request: Request) -> Response:
-        return Response(self._states.state(), media_type="application/json", headers=_FRESH)
+        return Response(self._states.state(), media_type="application/json", headers=FRESH)
 
     async def _events(self, _request: Request) -> Response:
         if self.events.is_full:
-            return PlainTextResponse(
-                "too many pages are open\n", 503, headers={**_FRESH, "Retry-After": "10"}
-            )
-        return StreamingResponse(self.events.events(), media_type="text/event-stream", headers=_FRESH)
+            return PlainTextResponse("too many pages are open\n", 503, headers={**FRESH, "Retry-After": "10"})
+        return StreamingResponse(self.events.events(), media_type="text/event-stream", headers=FRESH)

@@ -35,6 +35,9 @@ _JSON: Final = "application/json"
 #: A query ends after so long, whoever is still at work for it.
 QUERY_S: Final = 10.0
 
+#: A larger position is left out: proxies refuse answers with headers of more than 8 KB, or of 4 KB.
+_POSITION_BYTES_MAX: Final = 2_048
+
 PATHS: Final = ("/stores",)
 
 
@@ -99,8 +102,9 @@ async def _answer(answerer: Answerer, request: Request, key: str | None) -> Resp
 def _age(question: Question, part: Part) -> dict[str, str]:
     """The headers that say how old an answer is: the input that it includes, and how far behind a standby was."""
     headers: dict[str, str] = {"Pystreams-Freshness": question.freshness}
-    if part.position:
-        headers["Pystreams-Position"] = msgspec.json.encode(part.position).decode()
+    position = msgspec.json.encode(part.position).decode()
+    if part.position and len(position) <= _POSITION_BYTES_MAX:
+        headers["Pystreams-Position"] = position
     if part.lag is not None:
         headers["Pystreams-Standby-Lag"] = "unknown" if part.lag < 0 else str(part.lag)
     return headers

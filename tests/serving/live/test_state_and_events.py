@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import threading
 import time
@@ -13,10 +14,11 @@ import msgspec
 import pytest
 
 from pystreams import Streams
+from pystreams.clock import SystemClock
 from pystreams.runtime.health import Health
 from pystreams.serving.address import Address
 from pystreams.serving.live import events as events_module
-from pystreams.serving.live.events import STREAMS_MAX
+from pystreams.serving.live.events import STREAMS_MAX, EventStreams, States
 from pystreams.serving.live.look import Look
 from pystreams.serving.server import HttpServer
 from pystreams.serving.watched import WatchedClient
@@ -55,6 +57,20 @@ def counted() -> Counted:
 def server(counted: Counted) -> Iterator[HttpServer]:
     with HttpServer(Address.parse("127.0.0.1:0"), counted) as server:
         yield server
+
+
+def test_streams_that_begin_at_the_same_moment_are_no_more_than_there_may_be(counted: Counted) -> None:
+    async def begun_at_once() -> bytes | None:
+        """What the last one gets after its first event."""
+        streams = EventStreams(States(counted, SystemClock()), SystemClock())
+        all_of_them = [streams.events() for _ in range(STREAMS_MAX + 1)]
+        assert not streams.is_full
+        for stream in all_of_them:
+            await anext(stream)
+        assert streams.is_full
+        return await anext(all_of_them[-1], None)
+
+    assert asyncio.run(begun_at_once()) is None
 
 
 class Stream:

@@ -45,7 +45,7 @@ class _Refusal(msgspec.Struct):
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """An application sends nobody elsewhere: who does might be after the token, which would go with the request."""
 
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
