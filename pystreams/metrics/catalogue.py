@@ -252,9 +252,9 @@ MEANINGS: Final[Mapping[tuple[str, str], str]] = {
     (
         OWN,
         "late-records-total",
-    ): "records that a step dropped because they came too late for a window, each once",
-    (OWN, "late-records-lateness-max-ms"): "the worst lateness of a record that was dropped",
-    (OWN, "late-records-grace-needed-max-ms"): "the grace that would have kept all records that were dropped",
+    ): "records that came too late for a window of a step, or for records of the other stream of a join, each once",
+    (OWN, "late-records-lateness-max-ms"): "the worst lateness of these records",
+    (OWN, "late-records-grace-needed-max-ms"): "the grace with which none of them would have been too late",
     (OWN, "unmatched-records-total"): "records of a stream for which a join with a table found no row",
     (OWN, "lagging-tasks"): "tasks of the group that stream time waits for",
     (OWN, "lagging-tasks-given-up"): "tasks of the group that stream time no longer waits for",

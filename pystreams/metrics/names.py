@@ -29,8 +29,8 @@ RESTORE_REMAINING: Final = "restore-remaining-records-total"
 # Per task, and not in Kafka Streams: the changelog offsets that a standby lacks.
 STANDBY_LAG: Final = "standby-lag"
 
-# Of pystreams alone: the records that a step (``processor_node_id``) of a task has dropped because they were too late
-# for a window, the worst lateness, and the grace that would have kept them all.
+# Of pystreams alone: the records of a step (``processor_node_id``) of a task that were too late for a window, or for
+# records of the other stream of a join, the worst lateness, and the grace that would have kept them all.
 LATE_RECORDS: Final = "late-records-total"
 LATENESS_MAX: Final = "late-records-lateness-max-ms"
 GRACE_NEEDED_MAX: Final = "late-records-grace-needed-max-ms"

@@ -363,7 +363,8 @@ class Streams:
     @property
     def late_records(self) -> list[LateRecords]:
         """The records that were dropped because they were too late for a window, by step: how many, how late, and the
-        grace that would have kept them. They count as ``left_out``, too."""
+        grace that would have kept them. They count as ``left_out``, too, except those that a join has not dropped: they
+        were too late for records of the other stream alone."""
         return [] if self._context is None else self._context.left_out.late()
 
     @property

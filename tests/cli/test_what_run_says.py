@@ -117,6 +117,39 @@ def test_the_last_line_tells_how_late_records_were_and_the_grace_that_keeps_them
     assert "left out" not in ran.err
 
 
+PAIRS = """
+from pystreams import App, JoinWindows
+app = App("pairs", window_changelog_retention_ms=-1)
+left, right = (app.stream(topic, key=str, value=str) for topic in ("left", "right"))
+left.join(right, lambda a, b: a + b, windows=JoinWindows.of(60_000, grace={grace}), step="pair").to("out", value=str)
+"""
+
+
+def test_the_last_line_tells_that_records_came_too_late_for_those_of_the_other_stream(
+    folder, pystreams: Command
+):
+    pystreams("topics", "create", "left", "right", "out", "--config", "retention.ms=-1")
+    for name, grace in (("forgets", 0), ("keeps", 117_001)):
+        (folder / f"{name}.py").write_text(PAIRS.format(grace=grace), encoding="utf-8")
+    runs = [("run", name, "--until-caught-up", "--application-id", name) for name in ("forgets", "keeps")]
+
+    def run_with(topic: str, *times: str) -> list[str]:
+        for time in times:
+            pystreams("produce", topic, "-k", "=", "--timestamp", f"2026-03-01T{time}Z", stdin="a=x\n")
+        return [pystreams(*run).err.splitlines()[-1] for run in runs]
+
+    run_with("left", "12:00:00", "12:00:02")
+    run_with("right", "12:00:01", "12:03:00")
+    forgets, keeps = run_with("left", "12:00:03")
+    assert forgets.endswith(
+        "; too late for step pair-this-join: 1 of 1 records (100 %), 2 min 57 s late; a grace of at least 1 min 58 s "
+        "would have kept it."
+    )
+    assert "too late" not in keeps
+    described = pystreams("describe", "forgets", "--late", "--application-id", "forgets").out
+    assert re.search(r"^pair-this-join\t.*\t1\t2 min 57 s\t1 min 58 s$", described, re.MULTILINE), described
+
+
 def test_a_run_that_leaves_nothing_out_says_nothing_of_it(halves: Run):
     assert "left out" not in halves(stdin=GOOD).err
 

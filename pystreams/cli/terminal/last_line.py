@@ -36,7 +36,7 @@ def log_last_line(meter: Meter, counts: LastCounts, *, failed: bool, workers: st
         unmatched_text(in_vain),
     )
     text = "; ".join(filter(None, parts))
-    wrong = failed or bool(left_out) or bool(in_vain)
+    wrong = failed or bool(left_out or late or in_vain)
     fields = {
         "records": meter.processed,
         "elapsed_s": round(meter.elapsed_s(), 3),

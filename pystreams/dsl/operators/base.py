@@ -65,6 +65,11 @@ class OperatorEnvironment(Protocol):
         least grace with which the window would still be open."""
         ...
 
+    def late(self, stream_time: int, grace_ms: int) -> None:
+        """Count the current record as too late for records that this step would have combined it with, at this stream
+        time. It is not dropped. ``grace_ms`` is the least grace with which they would all still be there."""
+        ...
+
     def count_misses(self, misses: Misses, partner: Partner) -> None:
         """Tell the user if no record of this step, a join, finds its ``partner``. A metric has the ``misses``, if the
         step counts all of them."""

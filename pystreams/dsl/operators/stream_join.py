@@ -80,9 +80,24 @@ class StreamJoin(ObjectOperation):
         before, after = windows.before_ms, windows.after_ms
         if self.right:
             before, after = after, before
+        self._tell_late(environment)
         if self.waiting is None:
             return Operator(self._inner(environment, before, after))
         return Operator(self._with_waiting(environment, self.waiting, before, after))
+
+    def _tell_late(self, environment: OperatorEnvironment) -> None:
+        """Count records that come when the other side has forgotten some of their partners, although their own side
+        still keeps them. Those that their own side drops are counted there."""
+        store, cell, grace_ms = environment.store(self.other), environment.cell, self.windows.grace_ms
+        read_by: dict[bool, Any] = environment.shared(f"stores of joiner {id(self.joiner)}", dict)
+        read_by[self.right] = store
+
+        def hidden(for_ms: int) -> None:
+            # As in Java, the earliest partner leaves a millisecond before the window closes.
+            if for_ms > 1 and read_by[not self.right].keeps(cell.record[3]):
+                environment.late(store.stream_time, grace_ms + for_ms)
+
+        store.on_hidden = hidden
 
     def _misses(self, environment: OperatorEnvironment) -> Misses:
         misses = misses_of_joiner(environment, self.joiner)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.engine.failures.drop_counts import DropCounts
-from pystreams.engine.failures.lateness import WINDOW_CLOSED, Late, readable_bytes
+from pystreams.engine.failures.lateness import PARTNERS_GONE, WINDOW_CLOSED, Late, readable_bytes
 from pystreams.engine.failures.left_out import Fate, Kind, LeftOut, LeftOutRecord, Step
 from pystreams.engine.failures.origins import Origins
 from pystreams.engine.input.decoding import Refusal, Rows
@@ -105,6 +105,8 @@ class Failures:
         #: Step and position of the last record that was counted, and position of the last one that a step dropped.
         self._counted: tuple[str, str | None, int, int] | None = None
         self._dropped_at: tuple[str | None, int, int] | None = None
+        #: Step and position of the last record that was too late for its partners.
+        self._late_at: tuple[str, str | None, int, int] | None = None
         #: Position of the last record that was moved because it was dropped.
         self._moved: tuple[str | None, int, int] | None = None
         #: The batches at work, for the raw bytes of their records.
@@ -119,6 +121,20 @@ class Failures:
         ``grace_ms`` the window would still be open. Key and value are the arguments of the step."""
         late = Late(key, value, self._cell.record[3], stream_time, grace_ms)
         self._drop(step, WINDOW_CLOSED, late)
+
+    def late(self, step: str, stream_time: int, grace_ms: int) -> None:
+        """The current record is too late for records that a step would have combined it with; it goes on."""
+        topic, partition, offset, timestamp, _ = self._cell.record
+        place = step, topic, partition, offset
+        if place == self._late_at and topic is not None:
+            return
+        self._late_at = place
+        late = Late(None, None, timestamp, stream_time, grace_ms, "them")
+        self._counts.add_late(self._step(step), 1, late.late_ms, late.grace_ms)
+        self._drops.late(step, 1, late.late_ms, late.grace_ms)
+        kind = Kind(Fate.WITHOUT_PARTNERS, self._step(step), PARTNERS_GONE, topic, late=True)
+        if self._counts.add(kind, again=True):
+            self._left_out.log_first(kind, self._task_id, _position(self._cell.record), late.spelled)
 
     def expired(self, spec: StoreSpec, store: Any) -> None:
         """A store has dropped a write, because it is older than the store's retention."""

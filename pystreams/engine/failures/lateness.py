@@ -13,6 +13,9 @@ from pystreams.times import show_time, spell_ms
 #: Why a step drops records that are too late for it.
 WINDOW_CLOSED: Final = "the window has closed"
 
+#: Why a record of a join has partners no more.
+PARTNERS_GONE: Final = "the other side of the join has forgotten records of its window"
+
 #: Of a step that drops a greater part of its records than this, a warning is logged that has the remedy.
 MANY: Final = 0.01
 
@@ -22,13 +25,14 @@ _STEPS_NAMED_MAX: Final = 3
 
 class Late(NamedTuple):
     """A record that is too late: key, value and timestamp as it reached the step, the stream time there, and the grace
-    with which its window would still be open."""
+    with which its window would still be open. ``kept``: what the grace would have kept."""
 
     key: Any
     value: Any
     timestamp: int
     stream_time: int
     grace_ms: int
+    kept: str = "it"
 
     @property
     def late_ms(self) -> int:
@@ -46,7 +50,7 @@ class Late(NamedTuple):
 
     @property
     def _remedy(self) -> str:
-        return f"a grace of at least {spell_ms(self.grace_ms)} would have kept it"
+        return f"a grace of at least {spell_ms(self.grace_ms)} would have kept {self.kept}"
 
     def error(self, what: str, step: str) -> DroppedRecordError:
         """The error that the record's dead letter carries."""
@@ -75,7 +79,8 @@ def readable_bytes(value: object) -> bytes | None:
 
 
 class LateRecords(NamedTuple):
-    """The records that one step has dropped because they were too late.
+    """The records that one step has dropped because they were too late; of a join of streams, also those that it has
+    not dropped, but that were too late for records of the other stream.
 
     ``store`` is the step's store, if the program named it. ``late_ms`` is the greatest distance of a record from stream
     time; with a grace of ``grace_ms`` no record would have been too late. ``read`` counts the records that were read

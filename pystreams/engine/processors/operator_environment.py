@@ -92,6 +92,9 @@ class NodeEnvironment:
     def drop_as_usual(self) -> None:
         self._failures.drop_as_usual()
 
+    def late(self, stream_time: int, grace_ms: int) -> None:
+        self._failures.late(self.node_name, stream_time, grace_ms)
+
     def count_misses(self, misses: Misses, partner: Partner) -> None:
         self._task.joins.add(self.node_name, misses, partner)
 

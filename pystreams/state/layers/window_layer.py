@@ -172,6 +172,12 @@ class WindowLayer(TimeLayer):
         scans = self._scans(first, time_to, key, key, reverse=reverse)
         return self._one_key(scans, key, first, time_to)
 
+    def fetch_visible(self, key: bytes, time_from: int, time_to: int) -> Iterator[tuple[int, bytes]]:
+        """As ``fetch``, of a span that begins within the retention."""
+        return self._one_key(
+            self._scans(time_from, time_to, key, key, reverse=False), key, time_from, time_to
+        )
+
     def _one_key(
         self, scans: list[Iterator[tuple[Any, bytes]]], wanted: bytes, time_from: int, time_to: int
     ) -> Iterator[tuple[int, bytes]]:

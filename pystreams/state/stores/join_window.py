@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from pystreams.state.formats import SEQUENCE_MAX
@@ -37,14 +37,21 @@ class _JoinHeaderItems(TimestampedHeaderItems[tuple[bytes, int]]):
         super().put(address, kept, key)
 
 
+def _nothing(_: int) -> None:
+    """Nobody is told of hidden records."""
+
+
 class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
     """A window store with duplicates: each record is a window that starts at its timestamp."""
 
-    __slots__ = ("_value_of",)
+    __slots__ = ("_retention_ms", "_value_of", "on_hidden")
 
     def __init__(self, context: StoreContext, layer: WindowLayer) -> None:
         with_headers = context.spec.headers
         super().__init__(context, layer, _JoinHeaderItems if with_headers else _JoinItems)
+        self._retention_ms = context.spec.retention_ms
+        #: Called where ``between`` is asked for records that the retention hides: for how many ms of the span.
+        self.on_hidden: Callable[[int], None] = _nothing
         decode = self._items.decode
         #: Deserializes a record's value.
         self._value_of: Decode = (lambda raw: decode(raw)[0]) if with_headers else decode
@@ -59,6 +66,11 @@ class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
         """The greatest timestamp that was written."""
         return self.layer.time.ms
 
+    def keeps(self, time: int) -> bool:
+        """Whether a record with this time would be kept, not dropped because it is too old."""
+        now = self.stream_time
+        return time > now - self._retention_ms or not self.layer.layout.expired(time, now)
+
     def go_on(self, written: int, stream_time: int) -> None:
         """Continue after this many records and at this stream time, which the restored contents may not show."""
         self.layer.sequence = written & SEQUENCE_MAX
@@ -66,6 +78,12 @@ class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
 
     def between(self, key: bytes, time_from: int, time_to: int) -> Iterator[tuple[int, V]]:
         """(timestamp, value) of a serialized key's records in a span of time, both inclusive, in the order of time."""
+        first = self.layer.time.ms - self._retention_ms + 1
+        if time_from < first:
+            self.on_hidden(first - time_from)
+            if time_to < first:
+                return
+            time_from = first
         value_of = self._value_of
-        for start, raw in self.layer.fetch(key, time_from, time_to):
+        for start, raw in self.layer.fetch_visible(key, time_from, time_to):
             yield start, value_of(raw)

@@ -122,12 +122,12 @@ def note_handed_over(place: str, application_id: str, reference: str, *, before:
 
 
 def note_left_out(manifest: Manifest) -> None:
-    """If records were left out, print what became of them, and how to keep them."""
+    """If records were left out or late, print what became of them, and how to keep them."""
     done = manifest.slices.values()
     left_out = sum((Counter(one.left_out) for one in done), Counter())
-    if not left_out:
-        return
     text = totals_text(left_out, add_up(late for one in done for late in one.late))
+    if not text:
+        return
     note(f"{text[0].upper()}{text[1:]}.")
     if left_out[Fate.DROPPED.value]:
         note(
