@@ -3,7 +3,6 @@ may take, keeps few connections, and says what was wrong with an answer."""
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import socket
 import sys
@@ -22,6 +21,7 @@ from pystreams.serving.stores.parts import Part
 from pystreams.serving.stores.peers import Peers, _IdleConnections, encode_part
 from pystreams.serving.stores.questions import Question
 from tests.live.support import eventually
+from tests.serving.asyncio_kit import run_apart
 
 QUESTION = Question("counts", "a")
 PART = encode_part(Part(partitions=1, read=[0]))
@@ -81,7 +81,7 @@ def peers() -> Iterator[Peers]:
 
 
 def ask(peers: Peers, endpoint: str) -> Part:
-    return asyncio.run(peers.ask(endpoint, QUESTION))
+    return run_apart(peers.ask(endpoint, QUESTION))
 
 
 def test_a_connection_that_the_other_side_has_ended_is_replaced(peers: Peers, peer: Peer) -> None:

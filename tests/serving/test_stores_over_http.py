@@ -41,6 +41,7 @@ def counts(tmp_path_factory):
 def test_stores_are_listed_with_their_kinds_types_and_partitions(counts):
     store = {"name": "counts", "kind": "timestamped_key_value", "key": "str", "value": "int"}
     store |= {"partitions": 3, "here": [0, 1, 2]}
+    eventually(lambda: counts.get("/stores").json["stores"][0]["here"] == [0, 1, 2])
     assert counts.get("/stores").json == {"stores": [store]}
     assert counts.get("/stores/counts").json == store
 

@@ -15,6 +15,7 @@ from pystreams.serving.stores.asking import Answerer, Together
 from pystreams.serving.stores.lines import Line, LineServer
 from pystreams.serving.stores.parts import Entry, Part, StoreInfo
 from pystreams.serving.stores.questions import Place, Question
+from tests.serving.asyncio_kit import run_apart
 
 QUESTION = Question("counts", "a")
 
@@ -39,10 +40,10 @@ class Worker:
 def test_a_worker_that_starts_again_does_not_hide_the_one_that_took_over() -> None:
     workers = [Worker(has=True), Worker(has=False)]
     together = Together(lambda: dict(enumerate(workers)))
-    assert asyncio.run(together.ask(QUESTION)).entries
+    assert run_apart(together.ask(QUESTION)).entries
     workers[0].error = UnreachableError("store counts cannot be read yet", why="the application starts")
     workers[1].has = True
-    assert asyncio.run(together.ask(QUESTION)).entries
+    assert run_apart(together.ask(QUESTION)).entries
 
 
 def asked(answerer: Answerer, ask: Callable[[Line], Awaitable[object]]) -> object:
@@ -57,7 +58,7 @@ def asked(answerer: Answerer, ask: Callable[[Line], Awaitable[object]]) -> objec
         finally:
             line.hang_up()
 
-    return asyncio.run(over_a_line())
+    return run_apart(over_a_line())
 
 
 @pytest.mark.parametrize("error", [ValueError("no number"), SerializationError("no number")])

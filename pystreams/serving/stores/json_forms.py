@@ -60,7 +60,9 @@ class JsonForm:
         #: Whether the serde may read bytes of a request, as those of a cursor.
         self.reads_requests = _reads_requests(serde)
         #: Whether the serde computes and does nothing else, as asking a schema registry.
-        self.computes_only = type(serde) in VALUE_TYPES or type(serde) in (JsonSerde, MsgpackSerde)
+        self.computes_only = type(serde) in VALUE_TYPES or (
+            isinstance(serde, JsonSerde | MsgpackSerde) and type(serde).__module__.startswith("pystreams.")
+        )
         self._read_json = _json_reader(serde, topic)
 
     def show(self, value: Any) -> msgspec.Raw:

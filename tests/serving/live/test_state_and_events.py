@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import threading
 import time
@@ -23,6 +22,7 @@ from pystreams.serving.live.look import Look
 from pystreams.serving.server import HttpServer
 from pystreams.serving.watched import WatchedClient
 from tests.live.support import Log, caught_up, eventually
+from tests.serving.asyncio_kit import run_apart
 from tests.serving.http_kit import get
 
 pytestmark = pytest.mark.live
@@ -70,7 +70,7 @@ def test_streams_that_begin_at_the_same_moment_are_no_more_than_there_may_be(cou
         assert streams.is_full
         return await anext(all_of_them[-1], None)
 
-    assert asyncio.run(begun_at_once()) is None
+    assert run_apart(begun_at_once()) is None
 
 
 class Stream:
