@@ -74,6 +74,10 @@ OTHERS = [
 
 #: What the language writes into a topology; programs do not.
 INTERNAL = {
+    "LocalStore.answers",
+    "LocalStore.placing",
+    "LocalStore.reads_at_once",
+    "LocalStore.require_position",
     "MockProcessorContext.punctuate",
     "Topology.add_and_connect",
     "Topology.add_internal_topic",

@@ -15,10 +15,11 @@ from tests.docs.shell import Shell
 from tests.docs.walk import walk
 from tests.package.build_kit import ROOT
 
-#: What the extras ``backfill``, ``pandas`` and ``http`` bring, by the names under which it is imported.
+#: What the extras ``backfill``, ``pandas``, ``http`` and ``otel`` bring, by the names under which it is imported.
 EXTRAS = {
     *("cloudpickle", "loky", "numpy", "pandas", "py4j", "pyarrow", "pyspark"),
     *("anyio", "h11", "prometheus_client", "starlette", "uvicorn"),
+    "opentelemetry",
 }
 
 #: What is only loaded by those who have one of them.
