@@ -141,6 +141,8 @@ def test_exactly_once_records_of_aborted_transactions_are_no_history(cluster: Cl
     create(cluster, records, OUTPUTS)
     append(cluster, records)
     first = cluster.partitions("amounts")[0]
+    # The commit of these records takes an offset, too, some moments after it was confirmed.
+    eventually(lambda: cluster.admin.stable_end_offsets([first]) == cluster.admin.end_offsets([first]))
     end = cluster.admin.end_offsets([first])[first]
     with closing(cluster.broker.transactional_producer("other", "other")) as other:
         other.send("amounts", 0, b"aborted", pack_int64(1), NOW_MS + 1_000, ())
