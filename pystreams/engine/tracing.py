@@ -26,16 +26,9 @@ class SpanAtWork(Protocol):
 class TaskTracing(Protocol):
     """The traces of one task. Only the task's thread uses it."""
 
-    def send(
-        self,
-        topic: str,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int,
-        headers: Headers,
-    ) -> None:
-        """Write a record of a sink, with the span in its headers, if it is sampled."""
+    @property
+    def send(self) -> Send:
+        """Writes a record of a sink, with the span in its headers, if it is sampled."""
         ...
 
     def work(self, work: Work, inputs: Iterable[Headers]) -> AbstractContextManager[SpanAtWork]:

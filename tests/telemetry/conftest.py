@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from tests.live.support import Log
 from tests.telemetry.collector_kit import Collector
 
 
@@ -12,6 +16,14 @@ def nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in os.environ:
         if variable.startswith(("PYSTREAMS_", "OTEL_")):
             monkeypatch.delenv(variable)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    """A log with the topics ``in`` and ``out``."""
+    with closing(Log(tmp_path)) as log:
+        log.create("in", "out")
+        yield log
 
 
 @pytest.fixture

@@ -8,18 +8,10 @@ import pytest
 
 from pystreams.runtime.streams import Streams
 from pystreams.telemetry import Telemetry
-from tests.live.support import Log, eventually
-from tests.telemetry.traces_kit import headers_of, producer_span, records, write
+from tests.live.support import eventually
+from tests.telemetry.traces_kit import copying, headers_of, producer_span, records, write
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("to_collector")]
-
-
-@pytest.fixture
-def log(tmp_path):
-    log = Log(tmp_path)
-    log.create("in", "out")
-    yield log
-    log.close()
 
 
 def test_it_is_said_once_for_each_kind_and_once_that_it_is_over(log, collector, monkeypatch, caplog):
@@ -31,9 +23,7 @@ def test_it_is_said_once_for_each_kind_and_once_that_it_is_over(log, collector, 
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "4")
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2")
     collector.refuses = True
-    app = log.app("copying")
-    app.stream("in", key=str, value=int).to("out")
-    streams = Streams(app, broker=log.broker)
+    streams = Streams(copying(log), broker=log.broker)
     with Telemetry(streams):
         streams.start()
         for number in range(1, 41):

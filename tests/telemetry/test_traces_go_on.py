@@ -12,9 +12,10 @@ from pystreams.record import NO_HEADERS, Record
 from pystreams.runtime.streams import Streams
 from pystreams.telemetry import Telemetry
 from pystreams.telemetry.task_traces import LINKS_MAX
-from tests.live.support import Log, eventually
+from tests.live.support import eventually
 from tests.telemetry.traces_kit import (
     contexts,
+    copying,
     headers_of,
     producer_span,
     records,
@@ -24,20 +25,6 @@ from tests.telemetry.traces_kit import (
 )
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("to_collector")]
-
-
-@pytest.fixture
-def log(tmp_path):
-    log = Log(tmp_path)
-    log.create("in", "out")
-    yield log
-    log.close()
-
-
-def copying(log: Log, **settings):
-    app = log.app("copying", **settings)
-    app.stream("in", key=str, value=int).to("out")
-    return app
 
 
 def test_a_batch_goes_on_with_the_trace_of_its_record_and_the_output_carries_it(log, collector):

@@ -14,23 +14,9 @@ from pystreams.runtime.streams import Streams
 from pystreams.telemetry import Telemetry
 from pystreams.telemetry.environment import DEFAULT_RATIO, sampler
 from tests.live.support import Log, eventually
-from tests.telemetry.traces_kit import headers_of, producer_span, records, run, write
+from tests.telemetry.traces_kit import copying, headers_of, producer_span, records, run, write
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("to_collector")]
-
-
-@pytest.fixture
-def log(tmp_path):
-    log = Log(tmp_path)
-    log.create("in", "out")
-    yield log
-    log.close()
-
-
-def copying(log: Log):
-    app = log.app("copying")
-    app.stream("in", key=str, value=int).to("out")
-    return app
 
 
 def write_both(log: Log) -> list:

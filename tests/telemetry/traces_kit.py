@@ -23,6 +23,13 @@ def headers_of(context: Context, *, sampled: bool = True) -> Headers:
     return (("shop", b"north"), ("traceparent", traceparent))
 
 
+def copying(log: Log, **settings: object) -> App:
+    """An application that writes the records of ``in`` to ``out``."""
+    app = log.app("copying", **settings)
+    app.stream("in", key=str, value=int).to("out")
+    return app
+
+
 def write(log: Log, *records: tuple[str, Headers], topic: str = "in") -> None:
     """Write records with the value 1, each with its key and headers."""
     with closing(log.broker.producer("test", "test")) as producer:

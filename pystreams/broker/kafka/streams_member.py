@@ -55,8 +55,8 @@ _EPOCH_TIMEOUT_MS: Final = 2_000.0
 _EPOCH_PAUSE_S: Final = 0.01
 #: The default of the group's setting ``streams.session.timeout.ms``, which no broker allows to be less.
 _SESSION_TIMEOUT_MS: Final = 45_000.0
-#: How often a member asks who has which partitions. By itself the broker tells it when an assignment changes, but not
-#: when another member has then taken on its tasks.
+#: How often a member asks who has which partitions. The broker announces an assignment when it changes, but does not
+#: announce that another member has taken on the tasks of it.
 _PLACES_AGAIN_MS: Final = 5_000.0
 
 #: The member has another epoch, or somebody else has the partition.
@@ -113,8 +113,8 @@ class StreamsGroupMember:
         self._unreported = True
         self._endpoint_epoch = beats.NO_ENDPOINTS
         self._places = beats.Places()
-        #: When the broker has last told the places.
-        self._told_ms = 0.0
+        #: When the broker last sent the places.
+        self._places_ms = 0.0
         self._shutdown = False
         self._why_lost = ""
         #: The error that ends this membership.
@@ -355,7 +355,7 @@ class StreamsGroupMember:
             elif self._unreported:
                 fields |= beats.owning(self._claimed)
             self._unreported = False
-            known = SystemClock().monotonic_ms() < self._told_ms + _PLACES_AGAIN_MS
+            known = SystemClock().monotonic_ms() < self._places_ms + _PLACES_AGAIN_MS
             endpoint_epoch = self._endpoint_epoch if known else beats.NO_ENDPOINTS
             return beats.heartbeat(self._group, self._member_id, self._epoch, endpoint_epoch, **fields)
 
@@ -370,7 +370,7 @@ class StreamsGroupMember:
             if answer.places is not None:
                 # The stream thread learns the places with an assignment.
                 self._due = self._due or (self._given is not None and answer.places != self._places)
-                self._places, self._endpoint_epoch, self._told_ms = (
+                self._places, self._endpoint_epoch, self._places_ms = (
                     answer.places,
                     answer.endpoint_epoch,
                     now_ms,

@@ -1,4 +1,4 @@
-"""What the records of a join have found, so that a join that never finds anything can be told to the user.
+"""Counts the records of a join that find nothing, so that the user hears of a join in which no record ever does.
 
 A join that has found something once costs nothing more: until then it calls the functions that are made here, from then
 on its own.

@@ -27,8 +27,8 @@ _ERROR_CHARACTERS_MAX: Final = 300
 
 
 class Fate(Enum):
-    """The fate of a record that is left out. One that is too late for its partners alone is not: it is told, too, but
-    does not count among those."""
+    """The fate of a record that is left out. A record that is too late for its partners alone is not
+    left out: it is reported, too, but does not count among those."""
 
     DEAD_LETTER = "moved to the dead-letter topic"
     SKIPPED = "skipped"

@@ -52,20 +52,20 @@ def never_found(joins: Iterable[Unmatched]) -> list[Unmatched]:
 
 
 def unmatched_text(joins: Sequence[Unmatched]) -> str:
-    """What is said of them, in one line; empty if there are none."""
+    """One line that names these joins; empty if there are none."""
     return "; ".join(one.text for one in joins)
 
 
 class _Join:
-    """One join of a task. ``told`` of its misses are counted already."""
+    """One join of a task. ``counted``: so many of its misses were counted at earlier commits."""
 
-    __slots__ = ("counter", "misses", "told", "unmatched")
+    __slots__ = ("counted", "counter", "misses", "unmatched")
 
     def __init__(self, misses: Misses, unmatched: Unmatched, counter: Counter | None) -> None:
         self.misses = misses
         self.unmatched = unmatched
         self.counter = counter
-        self.told = 0
+        self.counted = 0
 
 
 class JoinCounts:
@@ -92,7 +92,7 @@ class JoinCounts:
 
     @staticmethod
     def _since_last(join: _Join) -> Unmatched:
-        missed, join.told = join.misses.records - join.told, join.misses.records
+        missed, join.counted = join.misses.records - join.counted, join.misses.records
         if join.counter is not None:
             join.counter.add(missed)
         return join.unmatched.and_more(missed, found=join.misses.found)

@@ -79,7 +79,7 @@ class Supervisor:
         self.looks: dict[int, ClientLook] = {}
         self.described: Described | None = None
         self._looked = threading.Condition()
-        #: The last lag that each worker has told, and those that were asked and have not answered.
+        #: The last lag that each worker has reported, and the workers that were asked and have not answered.
         self._lags: dict[int, Lag] = {}
         self._silent: set[int] = set()
         self._jobs = jobs
