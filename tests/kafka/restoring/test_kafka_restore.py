@@ -201,6 +201,8 @@ def test_a_restore_waits_for_the_end_of_a_transaction_and_nothing_else_does(log:
     streams = log.start(counting_and_copying())
     log.write("other", [("a", 1, 1)])
     eventually(lambda: log.table("copied") == {"a": 1}, "the other task works")
+    # The thread that restores may ask for the changelog's offsets only after the other task has begun.
+    eventually(lambda: streams.progress().restoring, "the restore has begun")
     (restore,) = streams.progress().restoring
     assert restore.position < restore.end_offset
     under_way.abort_transaction(TIMEOUT_S)
