@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from pystreams.config import StreamsConfig
-from pystreams.dsl.builder import StreamsBuilder, own_config, topology_of
+from pystreams.dsl.builder import StreamsBuilder, build_topology, own_config
 from pystreams.errors import AppLoadError, TopologyError
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.topology import Topology
@@ -110,12 +110,7 @@ def loaded(program: object, settings: Mapping[str, Any]) -> LoadedApplication:
         raise _no_application(program)
     own = own_config(program)
     config = StreamsConfig.from_mapping(settings) if own is None else own.override(settings)
-    built = topology_of(program, config).build(
-        config.application_id,
-        default_key_serde=config.default_key_serde,
-        default_value_serde=config.default_value_serde,
-        serde_settings=config.serde_settings,
-    )
+    built = build_topology(program, config)
     return LoadedApplication(built, config)
 
 

@@ -20,6 +20,7 @@ from pystreams.errors import TopologyError
 from pystreams.state.spec import StoreSpec
 from pystreams.timestamps import Extractor
 from pystreams.topology.arguments import checked_store
+from pystreams.topology.built import BuiltTopology
 from pystreams.topology.graph import StoreGraphNode, StreamSourceGraphNode, TableSourceGraphNode
 from pystreams.topology.names import checked
 from pystreams.topology.optimizer import rewritings
@@ -240,3 +241,13 @@ def topology_of(application: Topology | Buildable, config: StreamsConfig | None 
             )
         return application.build(config)
     return application if config is None else application.configured(config)
+
+
+def build_topology(application: Topology | Buildable, config: StreamsConfig) -> BuiltTopology:
+    """The application's topology as it runs under ``config``. Raises ``TopologyError``."""
+    return topology_of(application, config).build(
+        config.application_id,
+        default_key_serde=config.default_key_serde,
+        default_value_serde=config.default_value_serde,
+        serde_settings=config.serde_settings,
+    )

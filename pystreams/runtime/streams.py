@@ -20,7 +20,7 @@ from pystreams.broker.connecting import open_broker
 from pystreams.broker.port import Broker
 from pystreams.clock import Clock, SystemClock
 from pystreams.config import StreamsConfig, settings_from_environment
-from pystreams.dsl.builder import Buildable, own_config
+from pystreams.dsl.builder import Buildable, build_topology, own_config
 from pystreams.engine.failures.lateness import LateRecords
 from pystreams.engine.failures.left_out import Kind, LeftOutRecord
 from pystreams.engine.failures.unmatched import Unmatched
@@ -39,7 +39,7 @@ from pystreams.runtime.queries.position import Position
 from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.run_client import run_client
-from pystreams.runtime.startup.client_start import build_topology, prepare
+from pystreams.runtime.startup.client_start import prepare
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.store_metrics import STORE_NAMES
 from pystreams.runtime.threads.global_thread import GlobalStores

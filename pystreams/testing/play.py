@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from pystreams.broker.port import check_headers
 from pystreams.config import StreamsConfig
-from pystreams.dsl.builder import StreamsBuilder, topology_of
+from pystreams.dsl.builder import StreamsBuilder, build_topology
 from pystreams.errors import TopicError
 from pystreams.record import Headers
 from pystreams.serde.base import AnySerde
@@ -68,12 +68,7 @@ class _Topics:
     """The types of an application's topics."""
 
     def __init__(self, topology: Topology | StreamsBuilder, config: StreamsConfig) -> None:
-        built = topology_of(topology, config).build(
-            config.application_id,
-            default_key_serde=config.default_key_serde,
-            default_value_serde=config.default_value_serde,
-            serde_settings=config.serde_settings,
-        )
+        built = build_topology(topology, config)
         nodes = [node for sub in built.subtopologies for node in sub.nodes]
         self._built = built
         self._sinks = [node for node in nodes if isinstance(node, SinkNode)]

@@ -23,9 +23,9 @@ from apps.flights_feed import PARTITIONS, data_folder, feed
 from apps.flights_report import DAY_MS
 from pystreams import open_log
 from pystreams.broker.port import Broker, CommittedOffset
+from pystreams.dsl.builder import build_topology
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import ContextCell
-from pystreams.runtime.startup.client_start import build_topology
 from pystreams.serde import STR, JsonSerde, TimeWindowedSerde
 from pystreams.state.task_stores import TaskStores
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pystreams.app import App
+from pystreams.dsl.builder import build_topology
 from pystreams.ids import TaskId
 from pystreams.runtime.group.application_status import ApplicationStatus, MemberStatus, application_status
-from pystreams.runtime.startup.client_start import build_topology
 from pystreams.runtime.streams import Streams
 from tests.live.standby_worker import counting
 from tests.live.support import Log, eventually, running

@@ -130,7 +130,7 @@ def describe_code(app: Any, setting: list[str] | None = None) -> str:
 
 def _build(app: Any, setting: list[str] | None) -> BuiltTopology:
     from pystreams.cli.application.settings import settings_of
-    from pystreams.runtime.startup.client_start import build_topology
+    from pystreams.dsl.builder import build_topology
 
     return build_topology(app, settings_of(app, setting, default_id="application"))
 

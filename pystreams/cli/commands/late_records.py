@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def show_late(app: Any, config: StreamsConfig) -> None:
     """Print the table. The numbers are those of the last commits. Raises ``BrokerUnavailableError`` if the log is not
     there."""
-    from pystreams.runtime.startup.client_start import build_topology
+    from pystreams.dsl.builder import build_topology
 
     built = build_topology(app, config)
     with open_broker_of(config) as broker, open_admin(broker) as admin:

@@ -58,7 +58,7 @@ def reset(
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
     from pystreams.cli.application.topics import input_topics
-    from pystreams.runtime.startup.client_start import build_topology
+    from pystreams.dsl.builder import build_topology
 
     app = load_application(application)
     settings = settings_of(

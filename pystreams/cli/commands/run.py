@@ -299,7 +299,7 @@ def _create_topics(
     from pystreams.broker.connecting import open_broker
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
-    from pystreams.runtime.startup.client_start import build_topology
+    from pystreams.dsl.builder import build_topology
     from pystreams.topics.users_topics import missing_topics, unknown_topics
 
     app = load_application(application)

@@ -1,4 +1,4 @@
-"""Prepares a client before its first thread runs: builds, checks, creates topics, opens the state directory."""
+"""Prepares a client before its first thread runs: checks, creates topics, opens the state directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import closing
 from pystreams.broker.port import Admin, Broker
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
-from pystreams.dsl.builder import Buildable, topology_of
 from pystreams.engine.tracing import Tracing
 from pystreams.errors import TopicError
 from pystreams.metrics import Metrics
@@ -21,7 +20,6 @@ from pystreams.runtime.startup.client_take_over import ClientTakeOver
 from pystreams.runtime.startup.retention_check import check_retention
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.state_cleanup import StateCleanup
-from pystreams.serde import serde_for
 from pystreams.state.disk.directory import StateDirectory
 from pystreams.state.disk.open_files import allow_open_files
 from pystreams.state.disk.rocksdb_memory import RocksResources
@@ -29,19 +27,8 @@ from pystreams.state.disk.worker_number import WorkerNumber
 from pystreams.take_over.hand_over_record import HandOverCheck, state_origin
 from pystreams.topics.topic_plan import plan_topics
 from pystreams.topology.built import BuiltTopology
-from pystreams.topology.topology import Topology
 
 log = logging.getLogger(__name__)
-
-
-def build_topology(application: Topology | Buildable, config: StreamsConfig) -> BuiltTopology:
-    """The topology as it runs under ``config``. Raises ``TopologyError``."""
-    return topology_of(application, config).build(
-        config.application_id,
-        default_key_serde=serde_for(config.default_key_serde),
-        default_value_serde=serde_for(config.default_value_serde),
-        serde_settings=config.serde_settings,
-    )
 
 
 def prepare(

@@ -6,9 +6,9 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from pystreams.app import App
+from pystreams.dsl.builder import build_topology
 from pystreams.ids import TaskId
 from pystreams.runtime.group.application_status import application_status
-from pystreams.runtime.startup.client_start import build_topology
 from pystreams.runtime.streams import Streams
 from tests.kafka.support import Cluster
 from tests.live.standby_worker import counting

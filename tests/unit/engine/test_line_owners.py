@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from pystreams import App
+from pystreams.dsl.builder import build_topology
 from pystreams.engine.codegen import LineOwner, Work, compile_nodes
-from pystreams.runtime.startup.client_start import build_topology
 
 
 def compiled():

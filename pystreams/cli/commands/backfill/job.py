@@ -48,8 +48,8 @@ from pystreams.cli.spark import require_packages
 from pystreams.cli.terminal.console import note, print_json
 from pystreams.cli.terminal.stopping import stopping
 from pystreams.clock import SystemClock
+from pystreams.dsl.builder import build_topology
 from pystreams.errors import StateError, StreamsError
-from pystreams.runtime.startup.client_start import build_topology
 from pystreams.times import show_time
 
 if TYPE_CHECKING:

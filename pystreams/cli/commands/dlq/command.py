@@ -266,7 +266,7 @@ def _opened(
 def _built(application: str, embedded_log: Path | None, bootstrap_servers: str | None) -> BuiltTopology:
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
-    from pystreams.runtime.startup.client_start import build_topology
+    from pystreams.dsl.builder import build_topology
 
     app = load_application(application)
     settings = settings_of(

@@ -78,7 +78,7 @@ class Examination:
             yield bad(subject, error)
 
     def _build(self) -> BuiltTopology | Finding:
-        from pystreams.runtime.startup.client_start import build_topology
+        from pystreams.dsl.builder import build_topology
 
         try:
             return build_topology(self._app, self._config)

@@ -110,8 +110,8 @@ def _looks(
     """The status and the log's name, once, or every two seconds."""
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
+    from pystreams.dsl.builder import build_topology
     from pystreams.runtime.group.application_status import application_status
-    from pystreams.runtime.startup.client_start import build_topology
 
     app = load_application(application)
     config = settings_of(app, setting, **flags)

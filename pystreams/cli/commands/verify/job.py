@@ -26,9 +26,9 @@ from pystreams.cli.terminal.console import print_json
 from pystreams.cli.terminal.exits import Exit
 from pystreams.cli.terminal.stopping import stopping
 from pystreams.clock import SystemClock
+from pystreams.dsl.builder import build_topology
 from pystreams.errors import StateError
 from pystreams.folders import make_folder
-from pystreams.runtime.startup.client_start import build_topology
 
 if TYPE_CHECKING:
     from pystreams.backfill.compute.executor import Executor

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pystreams import App, Windowed
+from pystreams.dsl.builder import build_topology
 from pystreams.errors import StateError
 from pystreams.ids import TaskId
 from pystreams.partitioning import partition_for_key
 from pystreams.runtime.queries.placing import Found, Placing, placing
-from pystreams.runtime.startup.client_start import build_topology
 
 #: By the default partitioner, of four.
 KEY, PARTITION = "k1", partition_for_key(b"k1", 4)

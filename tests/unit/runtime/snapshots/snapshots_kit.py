@@ -10,13 +10,13 @@ from typing import Any
 from pystreams import App
 from pystreams.broker.port import TopicDescription
 from pystreams.clock import ManualClock
+from pystreams.dsl.builder import build_topology
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import ContextCell, RecordBatch
 from pystreams.runtime.snapshots.fetching import SnapshotFetcher
 from pystreams.runtime.snapshots.fitting import Fitting
 from pystreams.runtime.snapshots.taking import SnapshotTaker
-from pystreams.runtime.startup.client_start import build_topology
 from pystreams.state.disk.directory import StateDirectory
 from pystreams.state.disk.rocksdb_memory import shared_resources
 from pystreams.state.disk.scratch import Scratch

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from pystreams.clock import ManualClock
+from pystreams.dsl.builder import build_topology
 from pystreams.errors import StateCorruptedError
 from pystreams.runtime.snapshots.fitting import Fitting
-from pystreams.runtime.startup.client_start import build_topology
 from pystreams.state.snapshots.manifest import Manifest
 from tests.unit.runtime.snapshots.snapshots_kit import HOUR_MS, TASK, Answers, counting
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from pystreams import App
 from pystreams.clock import ManualClock
+from pystreams.dsl.builder import build_topology
 from pystreams.errors import BrokerUnavailableError, StateCorruptedError, StateLockedError, StreamsError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
@@ -24,7 +25,6 @@ from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import Restorer
-from pystreams.runtime.startup.client_start import build_topology
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.standby_task import StandbyTask

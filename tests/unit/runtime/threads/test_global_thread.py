@@ -12,6 +12,7 @@ import pytest
 
 from pystreams import App, Serde
 from pystreams.clock import ManualClock
+from pystreams.dsl.builder import build_topology
 from pystreams.errors import (
     BrokerUnavailableError,
     OffsetOutOfRangeError,
@@ -22,7 +23,6 @@ from pystreams.errors import (
 from pystreams.ids import TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import RecordBatch
-from pystreams.runtime.startup.client_start import build_topology
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.threads import global_thread
 from pystreams.runtime.threads.global_thread import GlobalThread
