@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.java import QUICK, SPARK, with_archive
 from tests.kafka.server import KafkaServer, why_not
 
 if TYPE_CHECKING:
     from tests.kafka.support import Cluster
-
-#: For processes of Java that live for a test or some: compiling their code well costs more than it gives back.
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 #: What the fixture ``log`` may be asked for: ``both_logs`` and the contract of the broker's port run on each.
 BOTH_LOGS = ("embedded", pytest.param("kafka", marks=pytest.mark.kafka))
@@ -45,8 +43,8 @@ def pytest_configure() -> None:
     """Have what tests start hear Ctrl-C and a closed terminal: a shell that runs the tests in the background has all of
     them ignore the one, nohup the other. The tests themselves go on without their terminal. Spark that they start, in
     whatever process, starts quickly."""
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_JAVA)
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join((*QUICK, *with_archive(SPARK))))
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -54,13 +52,31 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked ``oracle`` with the reason."""
+    """Skip tests marked ``oracle`` with the reason, and put files that wait beside files that compute."""
     reason = why_no_oracle()
-    if reason is None:
-        return
+    if reason is not None:
+        for item in items:
+            if item.get_closest_marker("oracle"):
+                item.add_marker(pytest.mark.skip(reason=reason))
+    _spread_kafka(items)
+
+
+def _spread_kafka(items: list[pytest.Item]) -> None:
+    """Deal the files that need Kafka, which wait most of the time, evenly among others: if they came one after the
+    other, no process would compute meanwhile. They end before the last two fifths, which are short files of unit tests:
+    a long one at the end would have all other processes wait for it."""
+    by_file: dict[Path, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("oracle"):
-            item.add_marker(pytest.mark.skip(reason=reason))
+        by_file.setdefault(item.path, []).append(item)
+    on_kafka = [path for path, tests in by_file.items() if any("server" in _fixtures(test) for test in tests)]
+    others = [path for path in by_file if path not in on_kafka]
+    places = {path: 0.6 * number / len(on_kafka) for number, path in enumerate(on_kafka)}
+    places |= {path: number / len(others) for number, path in enumerate(others)}
+    items[:] = [test for path in sorted(by_file, key=places.__getitem__) for test in by_file[path]]
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    return item.fixturenames if isinstance(item, pytest.Function) else []
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

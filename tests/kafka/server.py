@@ -21,6 +21,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.java import KAFKA, QUICK, with_archive
+
 VERSION = "4.3.1"
 ROOT = Path(__file__).resolve().parents[2]
 JARS = ROOT / ".pystreams" / "kafka" / VERSION / "jars"
@@ -54,7 +56,7 @@ PROPERTIES = {
 }
 
 #: Small, and quick to start rather than fast in the long run: for tests.
-JVM_OPTIONS = ("-Xmx512m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JVM_OPTIONS = ("-Xmx512m", "-Xms128m", *QUICK, *with_archive(KAFKA))
 
 
 class KafkaServerError(RuntimeError):
