@@ -7,10 +7,8 @@ import hmac
 from dataclasses import dataclass
 from typing import Final
 
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import Response
 
-from pystreams.serving.health_pages import is_for_health
 from pystreams.serving.refusals import refusal
 
 #: A browser asks its user for a password when it is refused, and then sends it with the page's requests, too.
@@ -27,24 +25,11 @@ class Access:
     token: str | None = None
     closed: bool = False
 
-
-class Gate:
-    """Lets those requests through that may pass."""
-
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app = app
-        self._access = access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = None
-        if scope["type"] == "http" and not is_for_health(scope):
-            refused = self._refusal(Headers(scope=scope).get("authorization", ""))
-        await (refused or self._app)(scope, receive, send)
-
-    def _refusal(self, authorization: str) -> ASGIApp | None:
-        token = self._access.token
+    def refusal(self, authorization: str) -> Response | None:
+        """The answer to a request that brings this (empty: nothing) and may not pass; None: it may."""
+        token = self.token
         if token is None:
-            if not self._access.closed:
+            if not self.closed:
                 return None
             return refusal(
                 403,

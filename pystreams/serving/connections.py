@@ -7,8 +7,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 #: Beyond so many connections a new one takes the place of the one whose peer has been silent for longest. Connections
 #: with a request at work keep their places ...
@@ -24,14 +23,19 @@ CONNECTION_S: Final = 10.0
 HEAD_BYTES_MAX: Final = 16_384
 
 
-class Connection(H11Protocol):
+class Connection(HttpToolsProtocol):
     """Ends itself when its peer does not send a whole request in time, or does not read. An answer that takes long, or
-    never ends, is no reason. uvicorn has a limit for the time between requests alone."""
+    never ends, is no reason. uvicorn has a limit for the time between requests alone, and none for the size of a head.
+    """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        #: Ends the connection when the peer has been waited for for too long; None while it is not waited for.
-        self._patience: asyncio.TimerHandle | None = None
+        #: When the peer has been waited for for too long, by the clock of the loop; None: it is not waited for.
+        self.ends_at: float | None = None
+        #: Looks whether that is so. It is not moved with every request.
+        self._look: asyncio.TimerHandle | None = None
+        #: How much has come since the last whole head.
+        self._head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -45,13 +49,39 @@ class Connection(H11Protocol):
         self._wait_for_peer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._go_on()
+        self._stop_looking()
         super().connection_lost(exc)
 
-    def handle_events(self) -> None:
-        super().handle_events()
-        if self.conn.their_state is not h11.IDLE:
-            self._go_on()
+    def data_received(self, data: bytes) -> None:
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
+
+    def on_headers_complete(self) -> None:
+        self._head_bytes = 0
+        self.ends_at = None
+        super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Answers a request right here if nobody has to be waited for: that saves the task."""
+        answer = self.app.answer_at_once(cycle.scope)
+        if answer is None or self.flow.write_paused:
+            super()._start_asgi_task(cycle, app)
+            return
+        lines = [STATUS_LINE[answer.status_code]]
+        for name, value in answer.raw_headers:
+            lines += (name, b": ", value, b"\r\n")
+        if (b"connection", b"close") in answer.raw_headers:
+            cycle.keep_alive = False
+        elif not cycle.keep_alive:
+            lines.append(b"connection: close\r\n")
+        lines += (b"\r\n", b"" if cycle.scope["method"] == "HEAD" else answer.body)
+        self.transport.write(b"".join(lines))
+        cycle.response_started = cycle.response_complete = True
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
 
     def on_response_complete(self) -> None:
         self._wait_for_peer()
@@ -62,28 +92,33 @@ class Connection(H11Protocol):
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        self._go_on()
+        self.ends_at = None
         super().resume_writing()
-
-    @property
-    def ends_at(self) -> float | None:
-        """When the connection is ended if its peer stays silent, by the clock of the loop; None: nobody waits for its
-        peer."""
-        return None if self._patience is None else self._patience.when()
 
     def end(self) -> None:
         """End the connection now."""
-        self._go_on()
+        self._stop_looking()
         self.transport.abort()
 
     def _wait_for_peer(self) -> None:
-        self._go_on()
-        self._patience = self.loop.call_later(CONNECTION_S, self.transport.abort)
+        self.ends_at = self.loop.time() + CONNECTION_S
+        if self._look is None:
+            self._look = self.loop.call_at(self.ends_at, self._end_if_late)
 
-    def _go_on(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def _end_if_late(self) -> None:
+        self._look = None
+        if self.ends_at is None:
+            return
+        if self.loop.time() >= self.ends_at:
+            self.transport.abort()
+        else:
+            self._look = self.loop.call_at(self.ends_at, self._end_if_late)
+
+    def _stop_looking(self) -> None:
+        self.ends_at = None
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
 
 
 def _longest_silent(connections: Iterable[Any]) -> Connection | None:

@@ -10,7 +10,6 @@ from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Scope
 
 from pystreams.serving.prometheus import exposition
 from pystreams.serving.refusals import FRESH, RETRY_AFTER, refusal
@@ -27,10 +26,9 @@ _THREADS: Final = 16
 _LAGS: Final = 8
 
 
-def is_for_health(scope: Scope) -> bool:
-    """Whether a request is for one of these."""
-    # Where the application is mounted, its own paths follow that of the mount.
-    return scope["path"].removeprefix(scope.get("root_path", "")) in PATHS
+def is_for_health(path: str) -> bool:
+    """Whether a path is one of these."""
+    return path in PATHS
 
 
 class HealthPages:

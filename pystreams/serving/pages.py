@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from pystreams.serving import health_pages
-from pystreams.serving.access import Access, Gate
-from pystreams.serving.limits import Limits
+from pystreams.serving.access import Access
+from pystreams.serving.guards import Guards
 from pystreams.serving.live.routes import LivePage
 from pystreams.serving.refusals import FRESH, HANDLERS
 from pystreams.serving.stores import pages as store_pages
+from pystreams.serving.stores.at_once import KeysAtOnce
 from pystreams.serving.stores.asking import Answerer
 from pystreams.serving.watched import Watched
 
@@ -27,7 +26,7 @@ def pages(
     hosts: Sequence[str],
     access: Access | None = None,
     live_page: LivePage | None = None,
-) -> Starlette:
+) -> Guards:
     """The pages of an application. Requests must be for one of ``hosts`` (``*``: any): where only programs of the same
     machine may read, no web site must come in through a browser, under a name of its own. Without ``answerer`` no
     stores are served, without ``live_page`` there is none."""
@@ -45,9 +44,6 @@ def pages(
             return live_page.html()
         return PlainTextResponse("".join(f"{path}\n" for path in paths), headers=FRESH)
 
-    guards = [
-        Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
-        Middleware(Gate, access or Access()),
-        Middleware(Limits),
-    ]
-    return Starlette(routes=[Route("/", overview), *routes], middleware=guards, exception_handlers=HANDLERS)
+    app = Starlette(routes=[Route("/", overview), *routes], exception_handlers=HANDLERS)
+    at_once = None if answerer is None else KeysAtOnce(answerer).answer
+    return Guards(app, hosts, access or Access(), at_once)

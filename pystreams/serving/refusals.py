@@ -37,17 +37,16 @@ def refusal(status: int, code: str, error: str, *, why: str = "", hint: str = ""
     )
 
 
-async def query_refused(_request: Request, error: Exception) -> Response:
+def answer_to(error: QueryError) -> Response:
     """The answer to a query without a result."""
-    assert isinstance(error, QueryError)
     headers = {**error.headers, **(RETRY_AFTER if error.status == 503 else {})}
     why = "; ".join(filter(None, (error.why, error.where)))
     return refusal(error.status, error.code, error.what, why=why, hint=error.hint, **headers)
 
 
-async def query_failed(request: Request, error: Exception) -> Response:
-    """The answer when something else went wrong, as while the application ends."""
-    return await query_refused(request, as_query_error(error))
+async def query_refused(_request: Request, error: Exception) -> Response:
+    """The answer to a query without a result, or to one that failed, as while the application ends."""
+    return answer_to(as_query_error(error))
 
 
 async def path_refused(_request: Request, error: Exception) -> Response:
@@ -61,7 +60,7 @@ async def path_refused(_request: Request, error: Exception) -> Response:
 #: They are ``async`` because none of them waits: none takes a thread from pages that do.
 HANDLERS: Final = {
     QueryError: query_refused,
-    Exception: query_failed,
-    StreamsError: query_failed,
+    Exception: query_refused,
+    StreamsError: query_refused,
     HTTPException: path_refused,
 }

@@ -15,7 +15,7 @@ import uvicorn
 from pystreams.errors import ConfigError
 from pystreams.serving.access import Access
 from pystreams.serving.address import Address
-from pystreams.serving.connections import HEAD_BYTES_MAX, Connection
+from pystreams.serving.connections import Connection
 from pystreams.serving.live.routes import LivePage
 from pystreams.serving.pages import pages
 from pystreams.serving.stores.asking import Answerer
@@ -103,7 +103,6 @@ class HttpServer:
                 proxy_headers=False,
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=1,
-                h11_max_incomplete_event_size=HEAD_BYTES_MAX,
                 ssl_certfile=None if tls is None else str(tls.certificate),
                 ssl_keyfile=None if tls is None else str(tls.key),
             )

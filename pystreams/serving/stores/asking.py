@@ -33,6 +33,10 @@ class Answerer(Protocol):
         """The part of the answer that is here; it may be all of it."""
         ...
 
+    def ask_at_once(self, question: Question) -> Part | None:
+        """The whole answer, in microseconds; None: somebody has to be waited for."""
+        ...
+
 
 class Together:
     """Implements ``Answerer`` for several processes, by number. For a key it asks the one that had it the last time, or
@@ -50,6 +54,9 @@ class Together:
         if not lists:
             raise _nobody()
         return joined(lists)
+
+    def ask_at_once(self, question: Question) -> Part | None:
+        return None
 
     async def ask(self, question: Question) -> Part:
         processes = dict(self._processes())
@@ -101,6 +108,12 @@ class Instance:
     async def stores(self) -> list[StoreInfo]:
         return await self._own.stores()
 
+    def ask_at_once(self, question: Question) -> Part | None:
+        part = self._own.ask_at_once(question)
+        if part is None or question.alone or not _needs_others(question, part):
+            return part
+        return None
+
     async def ask(self, question: Question) -> Part:
         part = await self._own.ask(question)
         if question.alone:
@@ -111,10 +124,9 @@ class Instance:
 
     async def _with_peers(self, question: Question, part: Part, endpoints: Mapping[int, list[str]]) -> Part:
         """The part, and what the peers have that the endpoints of its missing partitions name."""
-        missing = part.missing()
-        if not missing or (question.key is not None and part.entries):
+        if not _needs_others(question, part):
             return part
-        peers = sorted({endpoint for partition in missing for endpoint in endpoints.get(partition, ())})
+        peers = sorted({endpoint for partition in part.missing() for endpoint in endpoints.get(partition, ())})
         try:
             parts = await _gather(self._ask_peer(endpoint, question) for endpoint in peers)
         except UnreachableError:
@@ -122,6 +134,11 @@ class Instance:
                 return part
             raise
         return merged(question, [part, *parts])
+
+
+def _needs_others(question: Question, part: Part) -> bool:
+    """Whether a part is not the whole answer."""
+    return bool(part.missing()) and (question.key is None or not part.entries)
 
 
 async def _gather(asked: Iterable[Awaitable[T]]) -> list[T]:

@@ -78,6 +78,9 @@ class Line:
         assert isinstance(reply, _Listed)
         return reply.stores
 
+    def ask_at_once(self, question: Question) -> Part | None:
+        return None
+
     async def ask(self, question: Question) -> Part:
         reply = await self._reply(question)
         assert isinstance(reply, _Answered)

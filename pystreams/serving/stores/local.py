@@ -14,7 +14,9 @@ from anyio import CapacityLimiter, to_thread
 from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
-from pystreams.runtime.queries.answers import Answer, Answers
+from pystreams.partitioning import partition_for_key
+from pystreams.runtime.queries.answers import Answer, Freshness
+from pystreams.runtime.queries.placing import Placing
 from pystreams.runtime.queries.position import Position
 from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.runtime.streams import Streams
@@ -53,6 +55,8 @@ class LocalStores:
         self._streams = streams
         self._clock = SystemClock() if clock is None else clock
         self._forms: dict[str, tuple[JsonForm, JsonForm]] = {}
+        #: By name, freshness, and whether standbys may answer.
+        self._stores: dict[tuple[str, Freshness, bool], LocalStore] = {}
 
     @cached_property
     def _limiter(self) -> CapacityLimiter:
@@ -69,13 +73,15 @@ class LocalStores:
         return sorted((info for info in infos if info.kind in KINDS), key=lambda info: info.name)
 
     async def ask(self, question: Question) -> Part:
+        part = self.ask_at_once(question)
+        return await self._beside(lambda: self._answer(self._prepared(question))) if part is None else part
+
+    def ask_at_once(self, question: Question) -> Part | None:
         if not self._is_short(question):
-            return await self._beside(lambda: self._answer(self._prepared(question)))
+            return None
         prepared = self._prepared(question)
-        if prepared.store.reads_at_once():
-            # A change of threads would take longer than the read.
-            return self._answer(prepared)
-        return await self._beside(lambda: self._answer(prepared))
+        # A change of threads would take longer than the read.
+        return self._answer(prepared) if prepared.store.reads_at_once() else None
 
     async def _beside(self, work: Callable[[], T]) -> T:
         """The result of what may wait, in a thread of its own: the event loop has others to serve, too."""
@@ -98,9 +104,22 @@ class LocalStores:
             for number, offset in offsets.items()
         ]
         at_least = Position({TopicPartition(topic, number): offset for topic, number, offset in places})
+        store = self._opened(question, at_least)
+        try:
+            store.require_position()
+        except StateError as error:
+            raise BadQueryError(error.what, where=error.where, why=error.why, hint=error.hint) from error
+        return _Prepared(reading, store)
+
+    def _opened(self, question: Question, at_least: Position) -> LocalStore:
+        """The store with the demands of a question. Those without a position are kept: most questions are alike."""
+        alike = question.store, question.freshness, question.standbys
+        store = None if at_least else self._stores.get(alike)
+        if store is not None:
+            return store
         try:
             store = self._streams.store(
-                spec.name,
+                question.store,
                 freshness=question.freshness,
                 standbys=question.standbys,
                 at_least=at_least,
@@ -108,11 +127,10 @@ class LocalStores:
             )
         except StateError as error:
             raise _unreachable(error) from error
-        try:
-            store.require_position()
-        except StateError as error:
-            raise BadQueryError(error.what, where=error.where, why=error.why, hint=error.hint) from error
-        return _Prepared(reading, store)
+        # Before the start it is not known yet how many partitions there are.
+        if not at_least and store.placing is not None and store.placing.partitions:
+            self._stores[alike] = store
+        return store
 
     def _answer(self, prepared: _Prepared) -> Part:
         try:
@@ -143,16 +161,13 @@ class LocalStores:
                 why="the application starts",
                 hint="ask again in a moment",
             )
+        if question.key is not None and (found := _of_likely_partition(store, placing, reading, read)):
+            return found
+        answers = store.answers(read)
+        with_entries = [partition for partition, one in answers.by_partition.items() if one.result.entries]
         key = None if question.key is None else placing.likely_partition(reading.key)
-        answers = store.answers(read, None if key is None else [key])
-        if key is not None and not _has_entries(answers):
-            # A partitioner that does not fit must not hide a key that is here.
-            answers = store.answers(read)
-        if question.key is not None:
-            with_entries = [
-                partition for partition, one in answers.by_partition.items() if one.result.entries
-            ]
-            key = with_entries[0] if with_entries else key
+        if question.key is not None and with_entries:
+            key = with_entries[0]
         others = set(range(placing.partitions)).difference(answers.by_partition)
         places = {one: answers.found.describe([one]).removeprefix(f"partition {one} ") for one in others}
         empty = Part(partitions=placing.partitions, partition=key, elsewhere=places, single=reading.single)
@@ -215,8 +230,21 @@ def _part(answer: Answer[Page]) -> Part:
     return Part(page.entries, page.more, [answer.partition], position=position, lag=lag)
 
 
-def _has_entries(answers: Answers[Page]) -> bool:
-    return any(one.result.entries for one in answers.by_partition.values())
+def _of_likely_partition(
+    store: LocalStore, placing: Placing, reading: Reading, read: Callable[[object], Page]
+) -> Part | None:
+    """What the partition has under a key in which the key should be, if that is anything. A partitioner that does not
+    fit must not hide a key that is here. That of an input of other programs is not known: most use the default one."""
+    likely = placing.likely_partition(reading.key)
+    if likely is None:
+        likely = placing.partition_of(reading.key, partition_for_key)
+    if likely is None:
+        return None
+    answer = store.answers(read, [likely]).by_partition.get(likely)
+    if answer is None or not answer.result.entries:
+        return None
+    where = {"partitions": placing.partitions, "partition": likely, "single": reading.single}
+    return msgspec.structs.replace(_part(answer), **where)
 
 
 def _unreachable(error: StateError) -> UnreachableError:

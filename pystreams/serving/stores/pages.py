@@ -20,32 +20,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pystreams.serving.query_errors import AbsentError, TooSlowError, unknown_store
+from pystreams.serving.query_errors import TooSlowError, unknown_store
 from pystreams.serving.refusals import FRESH
-from pystreams.serving.stores.arrow import ARROW, arrow_stream
+from pystreams.serving.stores.arrow import ARROW
 from pystreams.serving.stores.asking import Answerer
-from pystreams.serving.stores.parts import Part, settled
-from pystreams.serving.stores.peers import PART, PART_HEADER, encode_part
-from pystreams.serving.stores.questions import Question, cursor_of, question_of
+from pystreams.serving.stores.peers import PART_HEADER
+from pystreams.serving.stores.questions import question_of
+from pystreams.serving.stores.replies import JSON, reply
 
 T = TypeVar("T")
-
-_JSON: Final = "application/json"
 
 #: A query ends after so long, whoever is still at work for it.
 QUERY_S: Final = 10.0
 
-#: A larger position is left out: proxies refuse answers with headers of more than 8 KB, or of 4 KB.
-_POSITION_BYTES_MAX: Final = 2_048
-
 PATHS: Final = ("/stores",)
-
-
-class _Entries(msgspec.Struct):
-    """A page. With ``cursor`` the next one is asked for; null: there is none."""
-
-    entries: list[msgspec.Raw]
-    cursor: str | None
 
 
 def store_routes(answerer: Answerer) -> list[Route]:
@@ -76,38 +64,13 @@ def store_routes(answerer: Answerer) -> list[Route]:
 
 
 async def _answer(answerer: Answerer, request: Request, key: str | None) -> Response:
-    alone = PART_HEADER in request.headers
     question = question_of(request.path_params["store"], key, request.query_params.multi_items())
-    part = await _in_time(answerer.ask(msgspec.structs.replace(question, alone=alone)))
-    if alone:
-        return Response(encode_part(part), headers=FRESH, media_type=PART)
-    age = _age(question, part)
-    try:
-        part = settled(question, part)
-    except AbsentError as absent:
-        absent.headers = age
-        raise
-    headers = {**FRESH, **age}
-    if part.single:
-        return Response(part.entries[0].shown, headers=headers, media_type=_JSON)
-    cursor = cursor_of(part.entries[-1].place) if part.more else None
-    if ARROW in request.headers.get("accept", ""):
-        table = await run_in_threadpool(arrow_stream, [entry.shown for entry in part.entries])
-        headers |= {"Pystreams-Cursor": cursor} if cursor else {}
-        return Response(table, headers=headers, media_type=ARROW)
-    content = msgspec.json.encode(_Entries([msgspec.Raw(entry.shown) for entry in part.entries], cursor))
-    return Response(content, headers=headers, media_type=_JSON)
-
-
-def _age(question: Question, part: Part) -> dict[str, str]:
-    """The headers that say how old an answer is: the input that it includes, and how far behind a standby was."""
-    headers: dict[str, str] = {"Pystreams-Freshness": question.freshness}
-    position = msgspec.json.encode(part.position).decode()
-    if part.position and len(position) <= _POSITION_BYTES_MAX:
-        headers["Pystreams-Position"] = position
-    if part.lag is not None:
-        headers["Pystreams-Standby-Lag"] = "unknown" if part.lag < 0 else str(part.lag)
-    return headers
+    question = msgspec.structs.replace(question, alone=PART_HEADER in request.headers)
+    part = await _in_time(answerer.ask(question))
+    accept = request.headers.get("accept", "")
+    if ARROW in accept:
+        return await run_in_threadpool(reply, question, part, accept)
+    return reply(question, part, accept)
 
 
 async def _in_time(answer: Awaitable[T]) -> T:
@@ -124,4 +87,4 @@ async def _in_time(answer: Awaitable[T]) -> T:
 
 
 def _json(content: object) -> Response:
-    return Response(msgspec.json.encode(content), headers=FRESH, media_type=_JSON)
+    return Response(msgspec.json.encode(content), headers=FRESH, media_type=JSON)

@@ -1,0 +1,85 @@
+"""Every request passes here first. Most are refused, or answered, at once: without a task, a route or a thread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final
+
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pystreams.serving.access import Access
+from pystreams.serving.head import Head
+from pystreams.serving.health_pages import is_for_health
+from pystreams.serving.limits import REQUESTS_MAX, size_refusal, too_many
+
+#: Answers a request that needs nobody to wait; None: it is not such a request.
+AtOnce = Callable[[Scope, Head], Response | None]
+
+#: A name, an IPv4 address, or an IPv6 address in brackets; perhaps a port.
+_HOST: Final = re.compile(r"([\w.-]+|\[[\da-fA-F:.]+\])(?::\d*)?", re.ASCII)
+
+#: So many values of the header Host are remembered, each with whether it may pass.
+_HOSTS_REMEMBERED_MAX: Final = 64
+
+
+class Guards:
+    """The application of the server, for ASGI. Refuses requests for other hosts, of those who may not read, that are too
+    large, and one too many; ``at_once`` answers what it can, ``app`` all else."""
+
+    def __init__(
+        self, app: ASGIApp, hosts: Sequence[str], access: Access, at_once: AtOnce | None = None
+    ) -> None:
+        """``hosts`` as for ``pages``."""
+        self._app = app
+        self._access = access
+        self._at_once = at_once
+        self._at_work = 0
+        #: Whether a request with this header Host may pass; None: all may.
+        self._is_ours = None if "*" in hosts else _among({host.lower() for host in hosts})
+
+    def answer_at_once(self, scope: Scope) -> Response | None:
+        """The answer to a request, if there is one for which nobody has to be waited for."""
+        return self._answer(scope, Head(scope))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        head = Head(scope)
+        answer = self._answer(scope, head)
+        if answer is not None or is_for_health(head.path):
+            await (answer or self._app)(scope, receive, send)
+        elif self._at_work >= REQUESTS_MAX:
+            await too_many()(scope, receive, send)
+        else:
+            self._at_work += 1
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._at_work -= 1
+
+    def _answer(self, scope: Scope, head: Head) -> Response | None:
+        refused = self._refusal(scope, head)
+        if refused is not None or self._at_once is None:
+            return refused
+        return self._at_once(scope, head)
+
+    def _refusal(self, scope: Scope, head: Head) -> Response | None:
+        if self._is_ours is not None and not self._is_ours(head.host):
+            return PlainTextResponse("Invalid host header", 400)
+        refused = None if is_for_health(head.path) else self._access.refusal(head.authorization)
+        return refused or size_refusal(scope, head)
+
+
+def _among(hosts: set[str]) -> Callable[[str], bool]:
+    """Whether a header Host names one of these hosts, at whatever port."""
+
+    @lru_cache(_HOSTS_REMEMBERED_MAX)
+    def is_among(header: str) -> bool:
+        found = _HOST.fullmatch(header)
+        return found is not None and found[1].lower() in hosts
+
+    return is_among

@@ -1,0 +1,34 @@
+"""What the server looks at in the head of a request, read in one pass over its headers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.types import Scope
+
+#: The headers by the names of their fields. Of those that are given twice the first counts.
+_FIELDS: Final = {
+    b"host": "host",
+    b"authorization": "authorization",
+    b"content-length": "content_length",
+    b"transfer-encoding": "transfer_encoding",
+    b"accept": "accept",
+    b"pystreams-part": "part",
+}
+
+
+class Head:
+    """The path of a request, as the pages of the application have it, and the headers that decide about it (empty: it
+    does not have one)."""
+
+    __slots__ = ("accept", "authorization", "content_length", "host", "part", "path", "transfer_encoding")
+
+    def __init__(self, scope: Scope) -> None:
+        # Where the application is mounted, its own paths follow that of the mount.
+        self.path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+        self.host = self.authorization = self.content_length = self.transfer_encoding = ""
+        self.accept = self.part = ""
+        for name, value in reversed(scope["headers"]):
+            field = _FIELDS.get(name)
+            if field is not None:
+                setattr(self, field, value.decode("latin-1"))

@@ -1,0 +1,63 @@
+"""What a client gets for a part that answers its question: JSON, a table of Arrow, or the part itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from pystreams.serving.query_errors import AbsentError
+from pystreams.serving.refusals import FRESH
+from pystreams.serving.stores.arrow import ARROW, arrow_stream
+from pystreams.serving.stores.parts import Part, settled
+from pystreams.serving.stores.peers import PART, encode_part
+from pystreams.serving.stores.questions import Question, cursor_of
+
+JSON: Final = "application/json"
+
+#: A larger position is left out: proxies refuse answers with headers of more than 8 KB, or of 4 KB.
+_POSITION_BYTES_MAX: Final = 2_048
+
+
+class _Entries(msgspec.Struct):
+    """A page. With ``cursor`` the next one is asked for; null: there is none."""
+
+    entries: list[msgspec.Raw]
+    cursor: str | None
+
+
+def reply(question: Question, part: Part, accept: str) -> Response:
+    """The answer. Making a table of Arrow takes long; ``accept`` is the header. Raises ``QueryError``."""
+    if question.alone:
+        return Response(encode_part(part), headers=FRESH, media_type=PART)
+    age = _age(question, part)
+    try:
+        part = settled(question, part)
+    except AbsentError as absent:
+        absent.headers = age
+        raise
+    headers = {**FRESH, **age}
+    if part.single:
+        return Response(part.entries[0].shown, headers=headers, media_type=JSON)
+    cursor = cursor_of(part.entries[-1].place) if part.more else None
+    if ARROW in accept:
+        table = arrow_stream([entry.shown for entry in part.entries])
+        headers |= {"Pystreams-Cursor": cursor} if cursor else {}
+        return Response(table, headers=headers, media_type=ARROW)
+    content = _encode(_Entries([msgspec.Raw(entry.shown) for entry in part.entries], cursor))
+    return Response(content, headers=headers, media_type=JSON)
+
+
+def _age(question: Question, part: Part) -> dict[str, str]:
+    """The headers that say how old an answer is: the input that it includes, and how far behind a standby was."""
+    headers: dict[str, str] = {"Pystreams-Freshness": question.freshness}
+    position = _encode(part.position).decode()
+    if part.position and len(position) <= _POSITION_BYTES_MAX:
+        headers["Pystreams-Position"] = position
+    if part.lag is not None:
+        headers["Pystreams-Standby-Lag"] = "unknown" if part.lag < 0 else str(part.lag)
+    return headers
+
+
+_encode: Final = msgspec.json.Encoder().encode
