@@ -1,7 +1,8 @@
 """``python -m tests.benchmarks.http_queries``: the flights of 2013 are processed, alone and while others query.
 
-Queries ask for a day of an airline, by HTTP, at a steady rate from the start to the end. The figures are the rate of
-processing with and without them, and the times of the answers.
+Queries ask for the present day of an airline, by HTTP, at a steady rate from the start to the end. The figures are the
+rate of processing with and without them, the times of the answers, and the processor time of both sides. Who asks takes
+a part of the machine, too: so there is a third kind of run, beside a neighbour that is as busy and asks nothing.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import argparse
 import asyncio
 import os
 import re
+import resource
 import socket
 import subprocess
 import sys
 import tempfile
+import time
+from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 from apps.flights_feed import data_folder, read_airlines
@@ -21,26 +26,60 @@ from tests.benchmarks.http_queries.load import Answers, ask
 
 ROOT = Path(__file__).resolve().parents[3]
 
+#: A neighbour works and rests once in this time, as a client does between two questions.
+_TURN_S = 0.001
+
+
+@dataclass
+class Run:
+    """``records_per_s`` were processed. ``cpu_s`` is the processor time of the application. ``answers`` came meanwhile.
+    """
+
+    records_per_s: float
+    cpu_s: float
+    answers: Answers
+
 
 def main() -> None:
     given = _parser().parse_args()
-    # Each run of the application begins with the same log, and without state.
-    alone = [run(given, 0)[0] for _ in range(given.repeats)]
-    print(f"alone: {max(alone):,.0f} records/s")
+    runs: defaultdict[str, list[Run]] = defaultdict(list)
+    # In turn, because the machine may have others to serve.
+    for _ in range(given.repeats):
+        runs["alone"].append(run(given, 0))
+        for freshness in given.freshness:
+            asked = run(given, given.rate, freshness)
+            runs[freshness].append(asked)
+            busy = asked.answers.cpu_s / asked.answers.took_s
+            runs[f"beside {freshness}"].append(run(given, 0, busy=busy))
+    fastest = {kind: max(of_kind, key=lambda one: one.records_per_s) for kind, of_kind in runs.items()}
+    print(f"alone: {fastest['alone'].records_per_s:,.0f} records/s")
     for freshness in given.freshness:
-        runs = [run(given, given.rate, freshness) for _ in range(given.repeats)]
-        rate, answers = max(runs, key=lambda one: one[0])
-        print(
-            f"{given.rate:,.0f} queries/s, {freshness}: {rate:,.0f} records/s, {1 - rate / max(alone):.0%} slower"
-        )
-        print(
-            f"  answers {dict(answers.statuses)}, p50 {answers.percentile_ms(0.5):.1f} ms, "
-            f"p99 {answers.percentile_ms(0.99):.1f} ms"
-        )
+        print(f"{given.rate:,.0f} queries/s, {freshness}:")
+        _tell(fastest["alone"], fastest[freshness], fastest[f"beside {freshness}"])
 
 
-def run(given: argparse.Namespace, rate: float, freshness: str = "latest") -> tuple[float, Answers]:
-    """Records a second that one run has processed, and the answers that came meanwhile."""
+def _tell(alone: Run, asked: Run, beside: Run) -> None:
+    answers = asked.answers
+    count = len(answers.latencies_ms)
+    busy = answers.cpu_s / answers.took_s
+    print(
+        f"  {asked.records_per_s:,.0f} records/s, {1 - asked.records_per_s / alone.records_per_s:.0%} slower; "
+        f"{1 - asked.records_per_s / beside.records_per_s:.0%} slower than beside a neighbour as busy as the client "
+        f"({beside.records_per_s:,.0f} records/s)"
+    )
+    print(
+        f"  answers {dict(answers.statuses)}, {count / answers.took_s:,.0f} a second, "
+        f"p50 {answers.percentile_ms(0.5):.1f} ms, p99 {answers.percentile_ms(0.99):.1f} ms"
+    )
+    print(
+        f"  processor time of 1,000 queries: {(asked.cpu_s - alone.cpu_s) / count * 1000:.3f} s of the application, "
+        f"{answers.cpu_s / count * 1000:.3f} s of the client, which took {busy / (os.cpu_count() or 1):.0%} of the "
+        "machine"
+    )
+
+
+def run(given: argparse.Namespace, rate: float, freshness: str = "latest", busy: float = 0.0) -> Run:
+    """One run. ``busy``: how much of a core a neighbour takes that does not ask."""
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         environment = {
             **os.environ,
@@ -51,14 +90,23 @@ def run(given: argparse.Namespace, rate: float, freshness: str = "latest") -> tu
         }
         feed = (sys.executable, "-m", "apps.flights_feed", "--embedded-log", f"{folder}/log.db")
         subprocess.run(feed, env=environment, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        log, answers = asyncio.run(_asked(environment, rate, freshness))
+        before_s = _cpu_of_children_s()
+        log, answers = asyncio.run(_beside(environment, rate, freshness, busy))
+        cpu_s = _cpu_of_children_s() - before_s
     found = re.search(r"([\d,]+) records? in ([\d.]+) s", log)
     if found is None:
         sys.exit(log)
-    return float(found[1].replace(",", "")) / float(found[2]), answers
+    return Run(float(found[1].replace(",", "")) / float(found[2]), cpu_s, answers)
 
 
-async def _asked(environment: dict[str, str], rate: float, freshness: str) -> tuple[str, Answers]:
+def _cpu_of_children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+async def _beside(
+    environment: dict[str, str], rate: float, freshness: str, busy: float
+) -> tuple[str, Answers]:
     """The log of the application, which ends when it has caught up, and the answers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -68,17 +116,27 @@ async def _asked(environment: dict[str, str], rate: float, freshness: str) -> tu
         stderr=subprocess.PIPE,
     )
     ended = asyncio.Event()
-    asking = asyncio.create_task(ask("127.0.0.1", port, paths(freshness), rate, ended)) if rate else None
+    asking = ask("127.0.0.1", port, paths(freshness), rate, ended) if rate else _busy(busy, ended)
+    meanwhile = asyncio.create_task(asking)
     _, log = await process.communicate()
     ended.set()
-    return log.decode(), Answers() if asking is None else await asking
+    return log.decode(), await meanwhile
+
+
+async def _busy(share: float, until: asyncio.Event) -> Answers:
+    """Takes this share of a core, and asks nothing."""
+    while not until.is_set():
+        end = time.process_time() + share * _TURN_S
+        while time.process_time() < end:
+            pass
+        await asyncio.sleep((1 - share) * _TURN_S)
+    return Answers()
 
 
 def paths(freshness: str) -> list[str]:
-    """A day of each airline."""
-    day = "from_time=2013-06-01&to_time=2013-06-01"
+    """The windows of each airline that the store still has: those of the present day."""
     codes = [code for code, _ in read_airlines(data_folder())]
-    return [f"/stores/delays-by-day/keys/{code}?{day}&freshness={freshness}" for code in codes]
+    return [f"/stores/delays-by-day/keys/{code}?freshness={freshness}" for code in codes]
 
 
 def _parser() -> argparse.ArgumentParser:
