@@ -56,6 +56,22 @@ def latest_answers(
     return Answers(answers, found_in(subtopology, threads, answers.keys() | others))
 
 
+def latest_call(
+    store: str,
+    subtopology: int,
+    threads: Sequence[StreamThread],
+    read: Callable[[Any], R],
+    partition: int,
+) -> tuple[StreamThread, Callable[[TaskManager], Answer[R] | None]] | None:
+    """The thread that runs the task of a partition, and what to have it call: that gives the result of ``read``, or None
+    if the task has gone meanwhile. None if the task does not run here."""
+    thread = next((one for one in threads if partition in _running(subtopology, [one])), None)
+    if thread is None:
+        return None
+    question = _question(store, subtopology, Demands(), read, [partition])
+    return thread, lambda tasks: question(tasks).answers.get(partition)
+
+
 def _question(
     store: str,
     subtopology: int,

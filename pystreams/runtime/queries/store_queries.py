@@ -11,8 +11,9 @@ from pystreams.nearest import not_among
 from pystreams.runtime.group.membership_data import Places
 from pystreams.runtime.queries.answers import Answer, Answers, Demands, nothing
 from pystreams.runtime.queries.committed_reads import committed_answers, reads_at_once
-from pystreams.runtime.queries.latest_reads import latest_answers
+from pystreams.runtime.queries.latest_reads import latest_answers, latest_call
 from pystreams.runtime.queries.placing import Placing, places_in
+from pystreams.runtime.tasks.task_manager import TaskManager
 from pystreams.runtime.threads.stream_thread import StreamThread
 
 R = TypeVar("R")
@@ -238,12 +239,24 @@ class LocalStore:
         self.require_position()
         place = self._name, self.placing.subtopology, self._threads()
 
-        def shown(store: Any) -> R:
-            return read(store if self._headers else store.without_headers())
-
+        shown = self._shown(read)
         if self._demands.freshness == "latest":
             return latest_answers(*place, self._demands, self._clock, shown, only)
         return committed_answers(*place, self._demands, self._clock, shown, only)
+
+    def latest_call(
+        self, partition: int, read: Callable[[Any], R]
+    ) -> tuple[StreamThread, Callable[[TaskManager], Answer[R] | None]] | None:
+        """The thread that can read the latest state of a partition, and the function that it must call for that, as for
+        ``GatheredReads``. None: its task does not run here, or the caller demands something else."""
+        if self.placing is None or self._demands.freshness != "latest" or self._demands.at_least:
+            return None
+        place = self._name, self.placing.subtopology, self._threads()
+        return latest_call(*place, self._shown(read), partition)
+
+    def _shown(self, read: Callable[[Any], R]) -> Callable[[Any], R]:
+        """``read``, of the store as the caller wants to see it."""
+        return read if self._headers else lambda store: read(store.without_headers())
 
     def require_position(self) -> None:
         """Raises ``StateError`` if the demanded position is one in topics that the tasks of the store do not read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
@@ -16,6 +17,7 @@ from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from pystreams.runtime.queries.answers import Answer, Freshness
+from pystreams.runtime.queries.gathered_reads import GatheredReads
 from pystreams.runtime.queries.placing import Placing
 from pystreams.runtime.queries.position import Position
 from pystreams.runtime.queries.store_queries import LocalStore
@@ -27,6 +29,8 @@ from pystreams.serving.stores.parts import Part, StoreInfo, merged
 from pystreams.serving.stores.questions import LIMIT_DEFAULT, Offsets, Question
 from pystreams.serving.stores.reading import KINDS, Page, Reading, read_page, reading_of
 from pystreams.state.spec import StoreSpec
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -55,6 +59,7 @@ class LocalStores:
         self._streams = streams
         self._clock = SystemClock() if clock is None else clock
         self._forms: dict[str, tuple[JsonForm, JsonForm]] = {}
+        self._gathered = GatheredReads()
         #: By name, freshness, and whether standbys may answer.
         self._stores: dict[tuple[str, Freshness, bool], LocalStore] = {}
 
@@ -73,15 +78,31 @@ class LocalStores:
         return sorted((info for info in infos if info.kind in KINDS), key=lambda info: info.name)
 
     async def ask(self, question: Question) -> Part:
-        part = self.ask_at_once(question)
+        part = self.ask_at_once(question) or await self._ask_soon(question)
         return await self._beside(lambda: self._answer(self._prepared(question))) if part is None else part
 
     def ask_at_once(self, question: Question) -> Part | None:
-        if not self._is_short(question):
+        if question.freshness == "latest" or not self._is_short(question):
             return None
         prepared = self._prepared(question)
         # A change of threads would take longer than the read.
         return self._answer(prepared) if prepared.store.reads_at_once() else None
+
+    async def _ask_soon(self, question: Question) -> Part | None:
+        """The latest state of a key, read by the stream thread that should have it. None: it does not have the key."""
+        if question.freshness != "latest" or not self._is_short(question):
+            return None
+        reading, store = self._prepared(question)
+        likely = None if store.placing is None else _likely_partition(store.placing, reading.key)
+        if store.placing is None or likely is None:
+            return None
+        try:
+            call = store.latest_call(likely, self._page_of(reading))
+            answer = None if call is None else await self._gathered.ask(*call)
+        except StateError as error:
+            log.debug("the thread that had the partition cannot answer: %s", error)
+            return None
+        return None if answer is None else _part_of_key(answer, store.placing, reading)
 
     async def _beside(self, work: Callable[[], T]) -> T:
         """The result of what may wait, in a thread of its own: the event loop has others to serve, too."""
@@ -90,7 +111,7 @@ class LocalStores:
 
     def _is_short(self, question: Question) -> bool:
         """Whether the question takes microseconds, if nobody has to be waited for: its serdes compute only."""
-        if question.key is None or question.freshness != "committed" or question.limit > LIMIT_DEFAULT:
+        if question.key is None or question.limit > LIMIT_DEFAULT:
             return False
         forms = self._forms.get(question.store)
         return forms is not None and all(form.computes_only for form in forms)
@@ -139,18 +160,7 @@ class LocalStores:
             raise _unreachable(error) from error
 
     def _read(self, store: LocalStore, reading: Reading) -> Part:
-        question = reading.question
-        #: By reading thread what is left of its time. What it does before and between its reads does not count.
-        left_ms: defaultdict[int, float] = defaultdict(lambda: READ_MS)
-
-        def read(opened: object) -> Page:
-            thread = get_ident()
-            deadline = Deadline(self._clock, left_ms[thread])
-            try:
-                return read_page(opened, reading, deadline)
-            finally:
-                left_ms[thread] = deadline.remaining_ms()
-
+        question, read = reading.question, self._page_of(reading)
         placing = store.placing
         if placing is None:
             (page,) = store.query(read)
@@ -161,8 +171,11 @@ class LocalStores:
                 why="the application starts",
                 hint="ask again in a moment",
             )
-        if question.key is not None and (found := _of_likely_partition(store, placing, reading, read)):
-            return found
+        if question.key is not None and (likely := _likely_partition(placing, reading.key)) is not None:
+            answer = store.answers(read, [likely]).by_partition.get(likely)
+            # A partitioner that does not fit must not hide a key that is here.
+            if answer is not None and (found := _part_of_key(answer, placing, reading)):
+                return found
         answers = store.answers(read)
         with_entries = [partition for partition, one in answers.by_partition.items() if one.result.entries]
         key = None if question.key is None else placing.likely_partition(reading.key)
@@ -183,6 +196,21 @@ class LocalStores:
                 },
             )
         return merged(question, [*map(_part, answers.by_partition.values()), empty])
+
+    def _page_of(self, reading: Reading) -> Callable[[object], Page]:
+        """The function that reads a page of an opened store, in whatever thread."""
+        #: By reading thread what is left of its time. What it does before and between its reads does not count.
+        left_ms: defaultdict[int, float] = defaultdict(lambda: READ_MS)
+
+        def read(opened: object) -> Page:
+            thread = get_ident()
+            deadline = Deadline(self._clock, left_ms[thread])
+            try:
+                return read_page(opened, reading, deadline)
+            finally:
+                left_ms[thread] = deadline.remaining_ms()
+
+        return read
 
     def _spec(self, name: str) -> StoreSpec:
         built = self._streams.built
@@ -230,21 +258,20 @@ def _part(answer: Answer[Page]) -> Part:
     return Part(page.entries, page.more, [answer.partition], position=position, lag=lag)
 
 
-def _of_likely_partition(
-    store: LocalStore, placing: Placing, reading: Reading, read: Callable[[object], Page]
-) -> Part | None:
-    """What the partition has under a key in which the key should be, if that is anything. A partitioner that does not
-    fit must not hide a key that is here. That of an input of other programs is not known: most use the default one."""
-    likely = placing.likely_partition(reading.key)
-    if likely is None:
-        likely = placing.partition_of(reading.key, partition_for_key)
-    if likely is None:
+def _likely_partition(placing: Placing, key: object) -> int | None:
+    """The partition in which a key should be. The partitioner of an input of other programs is not known: most use the
+    default one."""
+    likely = placing.likely_partition(key)
+    return placing.partition_of(key, partition_for_key) if likely is None else likely
+
+
+def _part_of_key(answer: Answer[Page], placing: Placing, reading: Reading) -> Part | None:
+    """The whole answer, if a partition has something under the key."""
+    if not answer.result.entries:
         return None
-    answer = store.answers(read, [likely]).by_partition.get(likely)
-    if answer is None or not answer.result.entries:
-        return None
-    where = {"partitions": placing.partitions, "partition": likely, "single": reading.single}
-    return msgspec.structs.replace(_part(answer), **where)
+    part = _part(answer)
+    where = {"partitions": placing.partitions, "partition": answer.partition, "single": reading.single}
+    return msgspec.structs.replace(part, **where)
 
 
 def _unreachable(error: StateError) -> UnreachableError:
