@@ -65,8 +65,10 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Answers a request right here if nobody has to be waited for: that saves the task."""
-        answer = self.app.answer_at_once(cycle.scope)
-        if answer is None or self.flow.write_paused:
+        # With requests behind this one, or with a client that does not read, the task takes them in turn.
+        can_write = not self.pipeline and not self.flow.write_paused
+        answer = self.app.answer_at_once(cycle.scope) if can_write else None
+        if answer is None:
             super()._start_asgi_task(cycle, app)
             return
         lines = [STATUS_LINE[answer.status_code]]

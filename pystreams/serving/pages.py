@@ -15,7 +15,7 @@ from pystreams.serving.guards import Guards
 from pystreams.serving.live.routes import LivePage
 from pystreams.serving.refusals import FRESH, HANDLERS
 from pystreams.serving.stores import pages as store_pages
-from pystreams.serving.stores.at_once import KeysAtOnce
+from pystreams.serving.stores.key_page import KeyPage
 from pystreams.serving.stores.asking import Answerer
 from pystreams.serving.watched import Watched
 
@@ -45,5 +45,8 @@ def pages(
         return PlainTextResponse("".join(f"{path}\n" for path in paths), headers=FRESH)
 
     app = Starlette(routes=[Route("/", overview), *routes], exception_handlers=HANDLERS)
-    at_once = None if answerer is None else KeysAtOnce(answerer).answer
-    return Guards(app, hosts, access or Access(), at_once)
+    who = hosts, access or Access()
+    if answerer is None:
+        return Guards(app, *who)
+    key_page = KeyPage(answerer, app)
+    return Guards(key_page, *who, key_page.at_once)

@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count, pairwise
+from statistics import median
 from typing import Any
 
 import pytest
@@ -120,3 +122,24 @@ def test_a_key_does_not_wait_for_threads_that_do_not_have_it(log: Log) -> None:
         eventually(lambda: store.get(KEYS[1]).value == 1)
         with pytest.raises(StateError, match="could not be read in time"):
             streams.store("latest", partitioner=partition_for_key, timeout=50).get(KEYS[0])
+
+
+def test_a_thread_with_much_to_do_answers_between_two_steps_of_its_work(log: Log) -> None:
+    """A step is as long as ten milliseconds while somebody asks, and a round has many of them."""
+    processed = count()
+    log.create("in")
+    log.write("in", [("a", n, 1_000 + n) for n in range(3_000)])
+
+    def slow(value: int) -> int:
+        time.sleep(0.002)
+        next(processed)
+        return value
+
+    app = log.app("queried")
+    app.stream("in", key=str, value=int).map_values(slow, value=int).to_table(name="latest")
+    streams = log.start(app)
+    eventually(lambda: next(processed) > 100)
+    store = streams.store("latest")
+    at = [store.query(lambda _: next(processed))[0] for _ in range(30)]
+    between = [later - earlier for earlier, later in pairwise(at)]
+    assert median(between) <= 25

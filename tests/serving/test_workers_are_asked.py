@@ -29,6 +29,9 @@ class Worker:
     async def stores(self) -> list[StoreInfo]:
         return []
 
+    def ask_at_once(self, question: Question) -> Part | None:
+        return None
+
     async def ask(self, _question: Question) -> Part:
         if self.error is not None:
             raise self.error

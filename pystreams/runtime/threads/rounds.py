@@ -55,6 +55,8 @@ _RETRY_PAUSE_MS = 100.0
 #: Who asks a thread often asks it again soon: for so long after a question an idle thread looks for the next one often.
 _ASKED_FOR_MS = 1_000.0
 _ASKED_POLL_MS = 2.0
+#: As long, a busy thread takes breaks to answer: a step of its work aims at this time.
+_ASKED_STEP_MS = 10.0
 #: While others wait for commits, they come so often, but take at most this share of the time.
 _AWAITED_COMMIT_MS, _AWAITED_COMMIT_SHARE = 200.0, 0.1
 _SNAPSHOT_INTERVAL_MS = 100.0
@@ -216,6 +218,9 @@ class Rounds:
             with self._cache.without_loading():
                 self._requests.calls.answer(self.tasks)
 
+    def _asked_lately(self) -> bool:
+        return self._clock.monotonic_ms() - self._asked_ms < _ASKED_FOR_MS
+
     def _apply(self, event: MemberEvent) -> None:
         match event:
             case Lost(reason):
@@ -314,7 +319,7 @@ class Rounds:
         if self._owner.state is not ThreadState.RUNNING:
             return _JOINING_POLL_MS
         timeout_ms = float(self._context.config.poll_ms)
-        if self._clock.monotonic_ms() - self._asked_ms < _ASKED_FOR_MS:
+        if self._asked_lately():
             timeout_ms = min(timeout_ms, _ASKED_POLL_MS)
         if self.tasks.commit_often:
             timeout_ms = min(timeout_ms, _AWAITED_COMMIT_MS)
@@ -345,12 +350,14 @@ class Rounds:
             self._maybe_commit()
             if not processed:
                 return
+            self._answer_calls()
             self._worked = True
             self._work_ms += took_ms
             self.records += processed
-            if took_ms > _ROUND_MS:
+            step_ms = _ASKED_STEP_MS if self._asked_lately() else _ROUND_MS
+            if took_ms > step_ms:
                 self._round_records = max(1, self._round_records // 2)
-            elif took_ms < _ROUND_MS / 2:
+            elif took_ms < step_ms / 2:
                 self._round_records = min(2 * self._round_records, _ROUND_RECORDS_MAX)
             if round_end.expired():
                 return

@@ -9,13 +9,16 @@ from typing import Final, Protocol, TypeVar
 
 from cachetools import LRUCache
 
-from pystreams.serving.query_errors import UnreachableError
+from pystreams.serving.query_errors import TooSlowError, UnreachableError
 from pystreams.serving.stores.parts import Part, StoreInfo, joined, merged
 from pystreams.serving.stores.questions import Question
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: A query ends after so long, whoever is still at work for it.
+QUERY_S: Final = 10.0
 
 #: The partitions of so many keys are remembered: those that were asked for last.
 _KEYS_REMEMBERED_MAX: Final = 100_000
@@ -166,3 +169,16 @@ def _nobody() -> UnreachableError:
         why="no process of the application is there to answer: they start, or are started again",
         hint="ask again in a moment",
     )
+
+
+async def in_time(answer: Awaitable[T]) -> T:
+    """Raises ``TooSlowError`` for an answer that takes too long."""
+    try:
+        async with asyncio.timeout(QUERY_S):
+            return await answer
+    except TimeoutError:
+        raise TooSlowError(
+            f"the stores have not answered within {QUERY_S:g} s",
+            why="threads of the application are busy, or wait for something",
+            hint="ask again later; pystreams status shows what the application does",
+        ) from None

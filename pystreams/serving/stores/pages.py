@@ -10,9 +10,7 @@ Answers are JSON, pages of entries on request Arrow's stream format.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -20,18 +18,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pystreams.serving.query_errors import TooSlowError, unknown_store
+from pystreams.serving.query_errors import unknown_store
 from pystreams.serving.refusals import FRESH
 from pystreams.serving.stores.arrow import ARROW
-from pystreams.serving.stores.asking import Answerer
+from pystreams.serving.stores.asking import Answerer, in_time
 from pystreams.serving.stores.peers import PART_HEADER
 from pystreams.serving.stores.questions import question_of
 from pystreams.serving.stores.replies import JSON, reply
-
-T = TypeVar("T")
-
-#: A query ends after so long, whoever is still at work for it.
-QUERY_S: Final = 10.0
 
 PATHS: Final = ("/stores",)
 
@@ -40,11 +33,11 @@ def store_routes(answerer: Answerer) -> list[Route]:
     """The routes below ``/stores``."""
 
     async def stores(_request: Request) -> Response:
-        return _json({"stores": await _in_time(answerer.stores())})
+        return _json({"stores": await in_time(answerer.stores())})
 
     async def store(request: Request) -> Response:
         name = request.path_params["store"]
-        infos = {info.name: info for info in await _in_time(answerer.stores())}
+        infos = {info.name: info for info in await in_time(answerer.stores())}
         if name not in infos:
             raise unknown_store(name, infos)
         return _json(infos[name])
@@ -66,24 +59,11 @@ def store_routes(answerer: Answerer) -> list[Route]:
 async def _answer(answerer: Answerer, request: Request, key: str | None) -> Response:
     question = question_of(request.path_params["store"], key, request.query_params.multi_items())
     question = msgspec.structs.replace(question, alone=PART_HEADER in request.headers)
-    part = await _in_time(answerer.ask(question))
+    part = await in_time(answerer.ask(question))
     accept = request.headers.get("accept", "")
     if ARROW in accept:
         return await run_in_threadpool(reply, question, part, accept)
     return reply(question, part, accept)
-
-
-async def _in_time(answer: Awaitable[T]) -> T:
-    """Raises ``TooSlowError`` for an answer that takes too long."""
-    try:
-        async with asyncio.timeout(QUERY_S):
-            return await answer
-    except TimeoutError:
-        raise TooSlowError(
-            f"the stores have not answered within {QUERY_S:g} s",
-            why="threads of the application are busy, or wait for something",
-            hint="ask again later; pystreams status shows what the application does",
-        ) from None
 
 
 def _json(content: object) -> Response:
