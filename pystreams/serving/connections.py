@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from pystreams.serving.guards import Guards
+
 #: Beyond so many connections a new one takes the place of the one whose peer has been silent for longest. Connections
 #: with a request at work keep their places ...
 CONNECTIONS_MAX: Final = 256
@@ -30,6 +32,8 @@ class Connection(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        assert isinstance(self.app, Guards), "the server serves the pages of an application"
+        self._guards = self.app
         #: When the peer has been waited for for too long, by the clock of the loop; None: it is not waited for.
         self.ends_at: float | None = None
         #: Looks whether that is so. It is not moved with every request.
@@ -67,7 +71,7 @@ class Connection(HttpToolsProtocol):
         """Answers a request right here if nobody has to be waited for: that saves the task."""
         # With requests behind this one, or with a client that does not read, the task takes them in turn.
         can_write = not self.pipeline and not self.flow.write_paused
-        answer = self.app.answer_at_once(cycle.scope) if can_write else None
+        answer = self._guards.answer_at_once(cycle.scope) if can_write else None
         if answer is None:
             super()._start_asgi_task(cycle, app)
             return

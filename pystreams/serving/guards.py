@@ -26,8 +26,8 @@ _HOSTS_REMEMBERED_MAX: Final = 64
 
 
 class Guards:
-    """The application of the server, for ASGI. Refuses requests for other hosts, of those who may not read, that are too
-    large, and one too many; ``at_once`` answers what it can, ``app`` all else."""
+    """The application of the server, for ASGI. Refuses requests for other hosts, of those who may not read, that are
+    too large, and one too many; ``at_once`` answers what it can, ``app`` all else."""
 
     def __init__(
         self, app: ASGIApp, hosts: Sequence[str], access: Access, at_once: AtOnce | None = None

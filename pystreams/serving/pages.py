@@ -15,8 +15,8 @@ from pystreams.serving.guards import Guards
 from pystreams.serving.live.routes import LivePage
 from pystreams.serving.refusals import FRESH, HANDLERS
 from pystreams.serving.stores import pages as store_pages
-from pystreams.serving.stores.key_page import KeyPage
 from pystreams.serving.stores.asking import Answerer
+from pystreams.serving.stores.key_page import KeyPage
 from pystreams.serving.watched import Watched
 
 

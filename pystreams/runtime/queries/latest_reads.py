@@ -63,8 +63,8 @@ def latest_call(
     read: Callable[[Any], R],
     partition: int,
 ) -> tuple[StreamThread, Callable[[TaskManager], Answer[R] | None]] | None:
-    """The thread that runs the task of a partition, and what to have it call: that gives the result of ``read``, or None
-    if the task has gone meanwhile. None if the task does not run here."""
+    """The thread that runs the task of a partition, and what to have it call, which gives the result of ``read``, or
+    None if the task has gone meanwhile. None if the task does not run here."""
     thread = next((one for one in threads if partition in _running(subtopology, [one])), None)
     if thread is None:
         return None

@@ -129,7 +129,9 @@ class Instance:
         """The part, and what the peers have that the endpoints of its missing partitions name."""
         if not _needs_others(question, part):
             return part
-        peers = sorted({endpoint for partition in part.missing() for endpoint in endpoints.get(partition, ())})
+        peers = sorted(
+            {endpoint for partition in part.missing() for endpoint in endpoints.get(partition, ())}
+        )
         try:
             parts = await _gather(self._ask_peer(endpoint, question) for endpoint in peers)
         except UnreachableError:

@@ -32,8 +32,7 @@ _TURN_S = 0.001
 
 @dataclass
 class Run:
-    """``records_per_s`` were processed. ``cpu_s`` is the processor time of the application. ``answers`` came meanwhile.
-    """
+    """The speed of processing, the processor time of the application, and the answers that came meanwhile."""
 
     records_per_s: float
     cpu_s: float

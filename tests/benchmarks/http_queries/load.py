@@ -1,12 +1,12 @@
-"""Asks an HTTP server at a steady rate, and keeps the time of each answer from the moment at which it was due. It is made
-to take little of the machine, because the server needs the rest."""
+"""Asks an HTTP server at a steady rate, and keeps the time of each answer from the moment at which it was due. It
+takes little of the machine, because the server needs the rest."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 _CONNECTIONS = 16
@@ -33,11 +33,15 @@ class Answers:
 
 async def ask(host: str, port: int, paths: Sequence[str], rate: float, until: asyncio.Event) -> Answers:
     """So many requests a second, for these paths in turn, until the event is set."""
-    answers, free = Answers(), deque[_Connection]()
-    connections = [asyncio.create_task(_kept(host, port, answers, free, until)) for _ in range(_CONNECTIONS)]
+    answers, free, listening = Answers(), deque[_Connection](), asyncio.Event()
+
+    def connection() -> _Connection:
+        listening.set()
+        return _Connection(answers, free)
+
+    connections = [asyncio.create_task(_kept(host, port, connection, until)) for _ in range(_CONNECTIONS)]
     requests = [f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() for path in paths]
-    while not free and not until.is_set():
-        await asyncio.sleep(_PAUSE_S)
+    await _first(listening, until)
     start, cpu, turn = time.perf_counter(), time.process_time(), 0
     while not until.is_set():
         while free and start + turn / rate <= time.perf_counter():
@@ -88,23 +92,24 @@ class _Connection(asyncio.Protocol):
         self._free.append(self)
 
 
-async def _kept(
-    host: str, port: int, answers: Answers, free: deque[_Connection], until: asyncio.Event
-) -> None:
+async def _kept(host: str, port: int, new: Callable[[], _Connection], until: asyncio.Event) -> None:
     """A connection, made again whenever it ends. The server comes with the application, which ends it, too."""
     loop = asyncio.get_running_loop()
     while not until.is_set():
         try:
-            transport, connection = await loop.create_connection(
-                lambda: _Connection(answers, free), host, port
-            )
+            transport, connection = await loop.create_connection(new, host, port)
         except OSError:
             await asyncio.sleep(_PAUSE_S)
             continue
-        ends = [asyncio.create_task(one.wait()) for one in (connection.ended, until)]
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        for end in ends:
-            end.cancel()
+        await _first(connection.ended, until)
         transport.close()
         if not until.is_set():
             await asyncio.sleep(_PAUSE_S)
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Wait until one of them is set."""
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for one in waiting:
+        one.cancel()

@@ -18,16 +18,19 @@ class Thread:
 
     def __init__(self) -> None:
         self.calls: list[tuple[Callable[[Any], Any], Future[Any]]] = []
+        self.called = asyncio.Event()
 
     def call(self, function: Callable[[Any], Any]) -> Future[Any]:
         future: Future[Any] = Future()
         self.calls.append((function, future))
+        self.called.set()
         return future
 
     def answer(self, tasks: Any = None) -> None:
         for function, future in self.calls:
             future.set_result(function(tasks))
         self.calls.clear()
+        self.called.clear()
 
     def end(self) -> None:
         for _, future in self.calls:
@@ -43,8 +46,7 @@ def with_questions(
     async def main() -> list[Any]:
         thread, reads = Thread(), GatheredReads()
         asked = [asyncio.create_task(reads.ask(thread, question)) for question in questions]  # type: ignore[arg-type]
-        while not thread.calls:
-            await asyncio.sleep(0)
+        await thread.called.wait()
         assert len(thread.calls) == 1
         await asyncio.to_thread(then, thread, asked)
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -83,8 +85,7 @@ def test_a_question_that_nobody_waits_for_any_more_is_not_answered() -> None:
             asyncio.create_task(reads.ask(thread, lambda _, number=number: read.append(number)))  # type: ignore[arg-type]
             for number in (1, 2)
         ]
-        while not thread.calls:
-            await asyncio.sleep(0)
+        await thread.called.wait()
         asked[0].cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked[0]
@@ -101,8 +102,7 @@ def test_a_question_after_a_call_is_the_next_call() -> None:
         found = []
         for number in (1, 2):
             asked = asyncio.create_task(reads.ask(thread, lambda _, number=number: number))  # type: ignore[arg-type]
-            while not thread.calls:
-                await asyncio.sleep(0)
+            await thread.called.wait()
             await asyncio.to_thread(thread.answer)
             found.append(await asked)
         return found
