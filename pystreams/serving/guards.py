@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pystreams.serving.access import Access
 from pystreams.serving.head import Head
 from pystreams.serving.health_pages import is_for_health
-from pystreams.serving.limits import REQUESTS_MAX, size_refusal, too_many
+from pystreams.serving.limits import one_too_many, size_refusal
 
 #: Answers a request that needs nobody to wait; None: it is not such a request.
 AtOnce = Callable[[Scope, Head], Response | None]
@@ -50,16 +50,17 @@ class Guards:
             return
         head = Head(scope)
         answer = self._answer(scope, head)
-        if answer is not None or is_for_health(head.path):
+        is_probe = is_for_health(head.path)
+        if answer is None and not is_probe:
+            answer = one_too_many(self._at_work)
+        if answer is not None or is_probe:
             await (answer or self._app)(scope, receive, send)
-        elif self._at_work >= REQUESTS_MAX:
-            await too_many()(scope, receive, send)
-        else:
-            self._at_work += 1
-            try:
-                await self._app(scope, receive, send)
-            finally:
-                self._at_work -= 1
+            return
+        self._at_work += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._at_work -= 1
 
     def _answer(self, scope: Scope, head: Head) -> Response | None:
         refused = self._refusal(scope, head)

@@ -33,8 +33,10 @@ def size_refusal(scope: Scope, head: Head) -> Response | None:
     return None
 
 
-def too_many() -> Response:
-    """The answer to one request too many."""
+def one_too_many(at_work: int) -> Response | None:
+    """The answer to a request while so many others are at work, if they are too many."""
+    if at_work < REQUESTS_MAX:
+        return None
     why = f"{REQUESTS_MAX} requests are at work"
     hint = "ask again in a moment"
     return refusal(503, "busy", "the server has too much to do", why=why, hint=hint, **RETRY_AFTER)

@@ -11,6 +11,7 @@ import pytest
 
 from pystreams.errors import StateError
 from pystreams.runtime.queries.gathered_reads import GatheredReads
+from tests.serving.asyncio_kit import run_apart
 
 
 class Thread:
@@ -51,7 +52,7 @@ def with_questions(
         await asyncio.to_thread(then, thread, asked)
         return await asyncio.gather(*asked, return_exceptions=True)
 
-    return asyncio.run(main())
+    return run_apart(main())
 
 
 def test_questions_that_come_together_are_one_call() -> None:
@@ -92,7 +93,7 @@ def test_a_question_that_nobody_waits_for_any_more_is_not_answered() -> None:
         await asyncio.to_thread(thread.answer)
         await asked[1]
 
-    asyncio.run(main())
+    run_apart(main())
     assert read == [2]
 
 
@@ -107,4 +108,4 @@ def test_a_question_after_a_call_is_the_next_call() -> None:
             found.append(await asked)
         return found
 
-    assert asyncio.run(main()) == [1, 2]
+    assert run_apart(main()) == [1, 2]
