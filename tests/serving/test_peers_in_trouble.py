@@ -15,8 +15,8 @@ import pytest
 
 from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.stores import peers as peers_module
-from pystreams.serving.stores.local import WAIT_MS
 from pystreams.serving.stores.asking import QUERY_S
+from pystreams.serving.stores.local import WAIT_MS
 from pystreams.serving.stores.parts import Part
 from pystreams.serving.stores.peers import Peers, _IdleConnections, encode_part
 from pystreams.serving.stores.questions import Question
