@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from pystreams.serving.guards import Guards
@@ -71,7 +72,7 @@ class Connection(HttpToolsProtocol):
         """Answers a request right here if nobody has to be waited for: that saves the task."""
         # With requests behind this one, or with a client that does not read, the task takes them in turn.
         can_write = not self.pipeline and not self.flow.write_paused
-        answer = self._guards.answer_at_once(cycle.scope) if can_write else None
+        answer = self._guards.answer_at_once(cast("Scope", cycle.scope)) if can_write else None
         if answer is None:
             super()._start_asgi_task(cycle, app)
             return
@@ -82,7 +83,7 @@ class Connection(HttpToolsProtocol):
             cycle.keep_alive = False
         elif not cycle.keep_alive:
             lines.append(b"connection: close\r\n")
-        lines += (b"\r\n", b"" if cycle.scope["method"] == "HEAD" else answer.body)
+        lines += (b"\r\n", b"" if cycle.scope["method"] == "HEAD" else bytes(answer.body))
         self.transport.write(b"".join(lines))
         cycle.response_started = cycle.response_complete = True
         if not cycle.keep_alive:
