@@ -74,7 +74,9 @@ class Connection(HttpToolsProtocol):
         can_write = not self.pipeline and not self.flow.write_paused
         answer = self._guards.answer_at_once(cast("Scope", cycle.scope)) if can_write else None
         if answer is None:
-            super()._start_asgi_task(cycle, app)
+            task = self.loop.create_task(cycle.run_asgi(app))
+            task.add_done_callback(self.tasks.discard)
+            self.tasks.add(task)
             return
         lines = [STATUS_LINE[answer.status_code]]
         for name, value in answer.raw_headers:
