@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pystreams import App, Serde
+from pystreams.serving.stores import local as local_module
 from tests.live.support import caught_up, eventually
 from tests.serving.http_kit import Page
 from tests.serving.queries_kit import Asked, asked
@@ -61,6 +62,35 @@ def test_a_serde_that_waits_for_something_holds_up_its_own_query_alone(tmp_path:
             free.set,
         )
         assert page.json == {"key": 1, "value": 1, "timestamp": 5}
+
+
+def test_a_stream_thread_that_is_stuck_is_told_from_a_slow_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_module, "WAIT_MS", 500.0)
+    free, arrived = threading.Event(), threading.Event()
+
+    def step(value: int) -> int:
+        if value == 2:
+            arrived.set()
+            assert free.wait(300)
+        return value
+
+    def latest(app: App) -> None:
+        app.stream("in", key=str, value=int).map_values(step, value=int).to_table(name="latest")
+
+    with asked(tmp_path, latest, partitions=1) as application:
+        application.log.write("in", [("a", 1, 5)])
+        caught_up(application.streams)
+        eventually(lambda: application.key("latest", "a").status == 200)
+        try:
+            application.log.write("in", [("a", 2, 6)])
+            assert arrived.wait(120)
+            page = application.key("latest", "a")
+        finally:
+            free.set()
+        assert (page.status, page.json["code"]) == (503, "unreachable")
+        assert page.json["why"] == "a stream thread was busy all the while"
 
 
 def test_a_commit_that_is_being_written_holds_up_the_queries_of_its_task_alone(tmp_path: Path) -> None:

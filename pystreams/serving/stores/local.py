@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable
@@ -98,7 +99,14 @@ class LocalStores:
             return None
         try:
             call = store.latest_call(likely, self._page_of(reading))
-            answer = None if call is None else await self._gathered.ask(*call)
+            async with asyncio.timeout(WAIT_MS / 1000):
+                answer = None if call is None else await self._gathered.ask(*call)
+        except TimeoutError:
+            raise UnreachableError(
+                f"store {question.store} could not be read in time",
+                why="a stream thread was busy all the while",
+                hint="a function of the application is slow, or blocks; freshness=committed does not wait for it",
+            ) from None
         except StateError as error:
             log.debug("the thread that had the partition cannot answer: %s", error)
             return None
