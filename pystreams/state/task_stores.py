@@ -53,7 +53,7 @@ _FLUSHES_MAX = 1_000
 class _Part:
     """One store with its layer and overlay."""
 
-    __slots__ = ("_measures", "context", "layer", "overlay", "spec", "store", "table")
+    __slots__ = ("_measures", "context", "layer", "overlay", "spec", "store", "table", "written_mark")
 
     def __init__(self, context: StoreContext, layer: Layer, measures: StoreMeasures | None) -> None:
         self.context = context
@@ -63,6 +63,8 @@ class _Part:
         self.store = self.open(context)
         self.overlay = layer.overlay
         self.table: Any = layer.overlay.table
+        #: What the database has of ``layer.mark()``.
+        self.written_mark: bytes | None = None
 
     def open(self, context: StoreContext) -> Any:
         """Open the store, again once it has a cache."""
@@ -259,7 +261,8 @@ class TaskStores:
             offset = stored.get(b"offset/" + name.encode())
             if offset is not None:
                 self._offsets[name] = unpack_int64(offset)[0]
-            part.layer.load(stored.get(b"layer/" + name.encode()))
+            part.written_mark = stored.get(b"layer/" + name.encode())
+            part.layer.load(part.written_mark)
         for key, value in stored.items():
             kind, _, name_bytes = key.partition(b"/")
             if kind == b"int":
@@ -407,8 +410,10 @@ class TaskStores:
             offset = changelog_offsets.get(name)
             if offset is not None and offset != self._offsets.get(name):
                 marks[b"offset/" + name.encode()] = pack_int64(offset)
-            if part.overlay.changes and (mark := part.layer.mark()) is not None:
-                marks[b"layer/" + name.encode()] = mark
+            # A bound that rises moves a store's time, though nothing is written.
+            mark = part.layer.mark()
+            if mark is not None and mark != part.written_mark:
+                marks[b"layer/" + name.encode()] = part.written_mark = mark
         for name, value in metadata.items():
             if isinstance(value, int):
                 marks[b"int/" + name.encode()] = pack_int64(value)
@@ -493,7 +498,7 @@ class TaskStores:
         if part.durable and self._database is not None:
             marks = {b"offset/" + store.encode(): pack_int64(batch.next_offset)}
             if (mark := part.layer.mark()) is not None:
-                marks[b"layer/" + store.encode()] = mark
+                marks[b"layer/" + store.encode()] = part.written_mark = mark
             if store not in self._stamped:
                 marks |= self._stamps([store])
             self._database.write([(part.table, changes)], metadata=marks)
