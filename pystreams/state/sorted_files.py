@@ -21,8 +21,8 @@ from pystreams.state.disk.directory import (
 )
 from pystreams.state.disk.rocksdb import RocksDatabase
 from pystreams.state.disk.rocksdb_memory import shared_resources
-from pystreams.state.formats import WINDOW_SUFFIX_BYTES, pack_int64, unpack_int64
-from pystreams.state.layers.session_layer import SESSION_SUFFIX_BYTES, SegmentedSessions
+from pystreams.state.formats import WINDOW_SUFFIX_BYTES, pack_int64, pack_window_suffix, unpack_int64
+from pystreams.state.layers.session_layer import SESSION_SUFFIX_BYTES, SegmentedSessions, session_key
 from pystreams.state.layers.time_layer import Segments
 from pystreams.state.layers.window_layer import SegmentedLayout
 from pystreams.state.spec import EXPIRING_KINDS, StoreKind, StoreSpec, value_form
@@ -71,6 +71,12 @@ class TableFormat:
         suffix_bytes = SESSION_SUFFIX_BYTES if self.kind == "session" else WINDOW_SUFFIX_BYTES
         time: int = unpack_int64(changelog_key, len(changelog_key) - suffix_bytes)[0]
         return time
+
+    def empty_key_at(self, time_ms: int) -> bytes:
+        """The changelog's key of the empty record key at a time."""
+        if self.kind == "session":
+            return session_key(b"", time_ms, time_ms)
+        return pack_window_suffix(time_ms, 0)
 
     @property
     def _layout(self) -> Segments:
@@ -135,18 +141,20 @@ def build_stores(
     specs: Sequence[StoreSpec],
     files: Mapping[str, Sequence[Path]],
     restored: Mapping[str, Iterable[tuple[bytes, bytes | None, int]]],
+    times: Mapping[str, int],
 ) -> None:
     """Create the directory of a task whose persistent stores consist of ``files``, which are moved.
 
     ``restored`` are further entries (as in the changelog) that a store must process: of window and session stores those
-    with the greatest time and sequence number, which determine the store's time; of versioned stores all entries, in
-    the order of time, because they have no files.
+    with the greatest time and sequence number; of versioned stores all entries, in the order of time, because they have
+    no files. ``times`` are those of window and session stores (ms): they may be later than all entries that are left.
     """
     with_headers = {spec.name for spec in specs if spec.headers}
     state = TaskStores.open(directory, specs, cell=ContextCell(), log_of=lambda _: None)
     try:
         for store, of_store in files.items():
             state.ingest(store, of_store)
+        state.go_on(times)
         for store, entries in restored.items():
             rest = iter(entries)
             while some := list(islice(rest, _RESTORED_ENTRIES)):

@@ -35,6 +35,7 @@ from pystreams.state.disk.rocksdb_memory import RocksResources, shared_resources
 from pystreams.state.figures import ROCKSDB_PROPERTIES, BufferFigures, CacheFigures, StoreFigures
 from pystreams.state.formats import pack_int64, unpack_int64
 from pystreams.state.layers.layer import AsLogged, Layer
+from pystreams.state.layers.time_layer import TimeLayer
 from pystreams.state.measured_store import StoreMeasures
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
@@ -42,6 +43,7 @@ from pystreams.state.store import LogChange, Store, StoreContext
 from pystreams.state.stores.change_buffer import ChangeBuffer
 from pystreams.state.stores.kinds import open_layer, open_store, split_of
 from pystreams.state.table import MemoryTable
+from pystreams.stream_time import NO_TIME
 
 #: The file with the offsets is rewritten when they have advanced by this many records. Source: StateManagerUtil.
 OFFSETS_FILE_DELTA = 10_000
@@ -482,6 +484,26 @@ class TaskStores:
             part = self._parts.get(name)
             if part is not None and part.spec.by_time:
                 part.layer.hold(time_ms - part.spec.window_size_ms)
+
+    def times(self) -> dict[str, int]:
+        """The stream time (ms) of each store whose entries expire; a store that has seen nothing has none."""
+        times = {
+            name: part.layer.time.ms
+            for name, part in self._parts.items()
+            if isinstance(part.layer, TimeLayer)
+        }
+        return {name: time for name, time in times.items() if time != NO_TIME}
+
+    def go_on(self, times: Mapping[str, int]) -> None:
+        """Continue at the ``times`` of an earlier run, before anything is restored. A later entry need not be left that
+        would show them: it may have been deleted."""
+        for name, time_ms in times.items():
+            part = self._parts[name]
+            assert isinstance(part.layer, TimeLayer), "only stores whose entries expire have a time"
+            part.layer.go_on(time_ms)
+            if part.durable and self._database is not None:
+                part.written_mark = part.layer.mark()
+                self._database.write((), metadata={b"layer/" + name.encode(): part.written_mark})
 
     def restore(self, store: str, batch: RecordBatch) -> None:
         """Apply records of the store's changelog; nothing is logged or forwarded. Applying them twice has no effect.

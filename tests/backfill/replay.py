@@ -28,7 +28,7 @@ from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.state.cache.thread_cache import ThreadCache
-from pystreams.state.spec import StoreSpec
+from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
 from pystreams.state.store import Store
 from pystreams.state.value_forms import headers_apart
 from pystreams.testing.producer import MemoryProducer
@@ -57,6 +57,8 @@ class _Left(NamedTuple):
     times: dict[str, int]
     operator_state: Mapping[str, int]
     taken: dict[str, int]
+    #: Of stores without a changelog.
+    store_times: dict[str, int]
 
 
 def replayed(result: BackfillResult, history: History, folder: Path) -> dict[tuple[int, int], Replayed]:
@@ -142,7 +144,7 @@ class _Replay:
         self._slice = one
         self._id = TaskId(one.subtopology, task)
         self._left = left
-        self._before = left.get(self._id, _Left({}, {}, {}, {}))
+        self._before = left.get(self._id, _Left({}, {}, {}, {}, {}))
         self._metrics = Metrics()
         self._producer = MemoryProducer()
         self._changelogs = {name: dict(self._before.changelogs.get(name, {})) for name in one.stores}
@@ -180,6 +182,7 @@ class _Replay:
             {**self._before.times, **times},
             stream.operator_state(),
             dict(self._taken),
+            {name: time for name, time in state.times().items() if self._slice.stores[name] is None},
         )
         self._left[self._id] = left
         entries = {name: self._held(state.stores[name]) for name in self._slice.stores}
@@ -272,13 +275,15 @@ class _Replay:
                 changelog[b"%d" % len(changelog)] = entry
                 return
             changelog.pop(key, None)
-            if value is not None:
+            # By deletions, too, the time of a window store goes on.
+            if value is not None or spec.kind in EXPIRING_KINDS:
                 changelog[key] = entry
 
         return log_change
 
     def _start(self, task: HostedTask) -> None:
         """As live starts: stores from their changelogs, then positions with times."""
+        task.state.go_on(self._before.store_times)
         for name, changes in self._changelogs.items():
             entries = list(changes.values())
             if entries:

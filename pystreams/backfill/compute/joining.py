@@ -71,6 +71,7 @@ def _joined(outcomes: Sequence[TaskOutcome]) -> TaskOutcome:
         operator_state=_numbers([one.operator_state for one in outcomes]),
         sequences=reached,
         written=_added([one.written for one in outcomes]),
+        store_times=_latest([one.store_times for one in outcomes]),
         left_out=_added([one.left_out for one in outcomes]),
         late=tuple(_late(outcomes)),
     )
@@ -91,6 +92,14 @@ def _numbers(states: Sequence[Mapping[str, int]]) -> dict[str, int]:
             found[name] = number
         else:
             found[name] = before + number if is_count(name) else max(before, number)
+    return found
+
+
+def _latest(times: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """The times of a store's shares make up the time of the store."""
+    found: dict[str, int] = {}
+    for store, time in chain.from_iterable(of_share.items() for of_share in times):
+        found[store] = max(time, found.get(store, time))
     return found
 
 

@@ -111,6 +111,12 @@ class BackfillResult:
         one = self._slice_of(store)
         return Selection(Kind.STATE, store, (one.index,), one.tasks)
 
+    def store_times(self, store: str) -> tuple[int, ...]:
+        """The stream time (ms) of each partition of a store, -1 if it has none. Raises ``StateError`` if there is no
+        such store."""
+        one = self._slice_of(store)
+        return tuple(self.outcome(one, task).store_times.get(store, NO_TIME) for task in range(one.tasks))
+
     def sink_rows(self, topic: str) -> Selection:
         """The rows that were written to a topic."""
         slices = tuple(one.index for one in self.plan.slices)

@@ -229,6 +229,7 @@ class _TaskRun:
 
     def joined(self, entries: Iterable[Arrow], outcome: TaskOutcome) -> Iterator[Arrow]:
         """Stores and outcome of a task that was computed in shares."""
+        self._state.go_on(outcome.store_times)
         for batch in entries:
             self._restore(batch)
         self._write_stores()
@@ -261,6 +262,7 @@ class _TaskRun:
         for outcome in of_kind(batch, Kind.OUTCOME).column("value").to_pylist():
             self._carried = TaskOutcome.from_json(outcome)
             self._state.hold(self._carried.operator_state)
+            self._state.go_on(self._carried.store_times)
         for name in self._state.stores:
             rows = of_kind(batch, Kind.STATE)
             rows = rows.filter(pc.equal(rows.column("topic"), name))
@@ -414,6 +416,7 @@ class _TaskRun:
             _merged(self._producer.sequences, *(rows.sequences for rows in self._partials.values())),
             _merged(self._producer.written, *(rows.written for rows in self._partials.values())),
             digests,
+            self._state.times(),
             self._left_out.totals(),
             tuple(self._left_out.late()),
         )

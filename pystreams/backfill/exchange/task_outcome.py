@@ -82,7 +82,8 @@ class TaskOutcome:
     """``records`` and ``dropped`` count the records that this visit read and dropped (as the metric does: for each
     window), ``written`` those that it wrote, by partition; ``left_out`` and ``late`` are those of its ``LeftOut``. The
     others say where the task stands: ``partition_times`` and ``taken`` (records so far, of internal
-    topics) by input topic, ``sequences`` as ``CollectingProducer.sequences``, ``stores`` with a digest for each."""
+    topics) by input topic, ``sequences`` as ``CollectingProducer.sequences``, ``stores`` with a digest for each,
+    ``store_times`` as ``TaskStores.times``."""
 
     records: int = 0
     dropped: int = 0
@@ -92,6 +93,7 @@ class TaskOutcome:
     sequences: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     written: Mapping[TopicPartition, int] = field(default_factory=dict)
     stores: Mapping[str, Digest] = field(default_factory=dict)
+    store_times: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     late: Sequence[LateRecords] = ()
 
@@ -108,6 +110,7 @@ class TaskOutcome:
                 name: [digest.entries, digest.hex, digest.oldest_ms, digest.reached_ms]
                 for name, digest in self.stores.items()
             },
+            "store_times": dict(self.store_times),
             "left_out": dict(self.left_out),
             "late": self.late,
         }
@@ -129,6 +132,7 @@ class TaskOutcome:
                 for name, (entries, total, *times) in content["stores"].items()
             },
             # Older outcomes do not have these.
+            content.get("store_times", {}),
             content.get("left_out", {}),
             tuple(LateRecords(*late) for late in content.get("late", ())),
         )

@@ -25,7 +25,7 @@ from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.handover.checks import checked_topics, handed_over_before, was_complete
 from pystreams.backfill.handover.emit import check_emit, emit_to_topics
 from pystreams.backfill.handover.emit_to_topics import emitter_id
-from pystreams.backfill.handover.publishing import Published, PublishStore, transactional_id
+from pystreams.backfill.handover.publishing import Published, PublishStore, StoreTimes, transactional_id
 from pystreams.backfill.handover.version_topics import VersionTopics
 from pystreams.backfill.plan.manifest import Manifest, Status
 from pystreams.broker.port import Admin, Broker, CommittedOffset, GroupCommitter, TopicSpec, Write
@@ -35,6 +35,8 @@ from pystreams.engine.overflow_writer import OverflowTopics, OverflowWriter
 from pystreams.errors import StateError, StreamsError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import Headers
+from pystreams.state.sorted_files import TableFormat
+from pystreams.state.spec import StoreSpec
 from pystreams.take_over.hand_over_record import MANIFEST_KEY, HandOverRecord, manifest_topic, read_record
 from pystreams.take_over.last_run import LastRun, record_of, topology_topic, topology_topic_spec
 from pystreams.take_over.take_over_plan import topology_as_kept
@@ -232,6 +234,7 @@ class _HandOver:
                 specs[store].changelog_headers,
                 specs[store].kind == "versioned",
                 specs[store].headers,
+                self._times_of(specs[store]),
             )
             parts = self._result.for_each_partition(self._result.store_rows(store), work)
             done = sum((Published.from_json(part) for part in parts), Published())
@@ -244,6 +247,10 @@ class _HandOver:
                 done.deleted,
             )
         return published
+
+    def _times_of(self, spec: StoreSpec) -> StoreTimes | None:
+        format = TableFormat.of(spec)
+        return StoreTimes(format, self._result.store_times(spec.name)) if format.expires else None
 
     def _commit(
         self,

@@ -1,6 +1,9 @@
 """Brings a store partition's changelog to what a backfill has computed: the last value of each key, and tombstones for
 what an earlier run has left. Values that are already there are not written again.
 
+A window store's time may be later than all entries that are left, because the last change was a deletion. A live run
+has logged that deletion, so a restore knows the time from it; here a tombstone of that time tells it.
+
 The changelog of a versioned store has every version, in the order of time, and nothing before: no record takes the
 place of one that an earlier run has left, so the hand-over makes the topic anew.
 
@@ -25,7 +28,9 @@ from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.state.formats import pack_int64
+from pystreams.state.sorted_files import TableFormat
 from pystreams.state.value_forms import headers_apart
+from pystreams.stream_time import NO_TIME
 from pystreams.take_over.hand_over_record import read_record
 
 
@@ -51,6 +56,14 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreTimes:
+    """The stream time (ms) of each partition of a store whose entries expire, and the format of their keys."""
+
+    format: TableFormat
+    ms: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PublishStore:
     """An ``executor.PartitionFunction`` for one store. ``attempt`` names the hand-over that it is part of; tombstones
     get the time ``cut_time_ms``; ``headers`` are those that the store's changelog has at every value."""
@@ -66,6 +79,8 @@ class PublishStore:
     versions: bool = False
     #: Entries have headers before their values.
     with_headers: bool = False
+    #: Of a store whose entries expire.
+    times: StoreTimes | None = None
 
     def __call__(self, partition: int, batches: Iterator[Arrow]) -> bytes:
         """Raises ``StateError`` if another hand-over has begun since."""
@@ -86,10 +101,9 @@ class PublishStore:
             if self.versions:
                 there = stack.enter_context(closing(committed_records(broker, changelog)))
                 return publishing.append(batches, there).to_json()
-            return publishing.replace(
-                batches,
-                stack.enter_context(LastValues(broker, changelog, with_headers=self.with_headers)),
-            ).to_json()
+            left = stack.enter_context(LastValues(broker, changelog, with_headers=self.with_headers))
+            time = None if self.times is None else _TimeToTell(self.times.format, self.times.ms[partition])
+            return publishing.replace(batches, left, time).to_json()
 
 
 def transactional_id(application_id: str, store: str, partition: int) -> str:
@@ -110,6 +124,24 @@ def require_attempt(broker: Broker, application_id: str, attempt: str) -> None:
         )
 
 
+class _TimeToTell:
+    """Finds out whether the entries of a store partition show the store's time, as those who restore them see it."""
+
+    def __init__(self, format: TableFormat, time_ms: int) -> None:
+        self._format = format
+        self._time_ms = time_ms
+        self._shown_ms = NO_TIME
+
+    def add(self, key: bytes) -> None:
+        self._shown_ms = max(self._shown_ms, self._format.time_of(key))
+
+    @property
+    def tombstone(self) -> bytes | None:
+        """The key of a tombstone that tells the time; None: an entry does. No entry has this key, because none is so
+        late."""
+        return self._format.empty_key_at(self._time_ms) if self._time_ms > self._shown_ms else None
+
+
 class _Publishing:
     """One changelog partition at work."""
 
@@ -127,13 +159,16 @@ class _Publishing:
         self._headers = headers
         self._sent = 0
 
-    def replace(self, batches: Iterator[Arrow], left: LastValues) -> Published:
-        """Bring the changelog, in which ``left`` are the last values, to what ``batches`` hold."""
+    def replace(self, batches: Iterator[Arrow], left: LastValues, time: _TimeToTell | None) -> Published:
+        """Bring the changelog, in which ``left`` are the last values, to what ``batches`` hold. ``time`` None: the
+        entries do not expire."""
         written = unchanged = deleted = 0
         for batch in batches:
             taken: dict[bytes, bytes | None] = {}
             for key, value, timestamp in entries_of(batch):
                 assert value is not None, "only a versioned store keeps deletions"
+                if time is not None:
+                    time.add(key)
                 last = left.get(key)
                 if last is not None:
                     taken[key] = None
@@ -145,6 +180,9 @@ class _Publishing:
             left.update(taken)
         for key in left:
             self._send(key, None, self._cut_time_ms)
+            deleted += 1
+        if time is not None and time.tombstone is not None:
+            self._send(time.tombstone, None, self._cut_time_ms)
             deleted += 1
         self._producer.commit()
         return Published(written, unchanged, deleted)

@@ -73,7 +73,8 @@ def write_snapshot(result: BackfillResult, folder: str | Path, *, replace_other:
             specs = {spec.name: spec for spec in result.loaded.built.subtopologies[one.subtopology].stores}
             for task in range(one.tasks):
                 parts = {name: written[name][task] for name in one.stores}
-                _assemble(target / str(TaskId(one.subtopology, task)), specs, parts)
+                times = result.outcome(one, task).store_times
+                _assemble(target / str(TaskId(one.subtopology, task)), specs, parts, times)
     _finish(target, result, stored)
     return manifest
 
@@ -239,25 +240,31 @@ class _Latest:
         return tuple(dict.fromkeys(entry for entry in found if entry is not None))
 
 
-def _assemble(directory: Path, specs: Mapping[str, StoreSpec], parts: Mapping[str, _Part]) -> None:
-    """Make the databases of a task out of its files."""
+def _assemble(
+    directory: Path, specs: Mapping[str, StoreSpec], parts: Mapping[str, _Part], times: Mapping[str, int]
+) -> None:
+    """Make the databases of a task out of its files. ``times`` are those of its stores (ms)."""
     beside = {name: part.beside for name, part in parts.items() if part.beside}
     if beside:
         database = RocksDatabase(directory / BESIDE_DIRECTORY, beside, shared_resources())
         try:
             for name, files in beside.items():
                 database.tables[name].ingest(files)
-            _build(directory, specs, parts, database)
+            _build(directory, specs, parts, times, database)
         finally:
             database.close()
     else:
-        _build(directory, specs, parts, None)
+        _build(directory, specs, parts, times, None)
     for left in directory.glob(f"{_FILES}-*"):
         shutil.rmtree(left)
 
 
 def _build(
-    directory: Path, specs: Mapping[str, StoreSpec], parts: Mapping[str, _Part], beside: RocksDatabase | None
+    directory: Path,
+    specs: Mapping[str, StoreSpec],
+    parts: Mapping[str, _Part],
+    times: Mapping[str, int],
+    beside: RocksDatabase | None,
 ) -> None:
     """The database of a task; that of its versioned stores from what is ``beside``."""
     persistent = [spec for spec in specs.values() if spec.persistent]
@@ -272,7 +279,8 @@ def _build(
             rows = table.scan(None, None, upper_inclusive=False, reverse=False)
             restored[spec.name] = (unpack_version(raw) for _, raw in rows)
     files = {spec.name: parts[spec.name].table for spec in persistent}
-    build_stores(directory, persistent, files, restored)
+    of_persistent = {spec.name: times[spec.name] for spec in persistent if spec.name in times}
+    build_stores(directory, persistent, files, restored, of_persistent)
 
 
 def _finish(target: Path, result: BackfillResult, stored: list[StoredAs]) -> None:

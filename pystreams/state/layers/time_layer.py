@@ -313,6 +313,11 @@ class TimeLayer(Layer):
             self.time.go_on(min(self._latest_restored_ms, time_ms))
             self._committed = (self.time.ms, self.sequence)
 
+    def go_on(self, time_ms: int) -> None:
+        """Continue at the store's time of an earlier run, before anything is restored."""
+        self.time.go_on(time_ms)
+        self._committed = (self.time.ms, self.sequence)
+
     def hold(self, time_ms: int) -> None:
         self._held_ms = time_ms
 

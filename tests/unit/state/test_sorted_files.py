@@ -34,7 +34,7 @@ def built(directory: Path, spec: StoreSpec, entries: Entries) -> None:
         for one in format.to_table(*entry):
             files.add(*one)
     latest = [max(entries, key=lambda entry: format.time_of(entry[0]))] if spec.retention_ms else []
-    build_stores(directory, [spec], {"store": files.finish()}, {"store": latest} if latest else {})
+    build_stores(directory, [spec], {"store": files.finish()}, {"store": latest} if latest else {}, {})
 
 
 def restored(directory: Path, spec: StoreSpec, entries: Entries) -> None:
