@@ -9,6 +9,7 @@ an inverse, a join behind a repartition, a filter behind an aggregation, a proce
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -49,13 +50,15 @@ _IN_ANY_ORDER = {"aggregate": {"max", "min", "len"}, "reduce": {"max", "min"}}
 _STATELESS_PROCESSORS = {"pass", "fan", "add_header", "drop_headers", "shift_ts", "throw_if"}
 
 
-def settled(scenario: Json) -> Settled:
-    """What is certain of a scenario's result, caches off."""
-    return _Reading(scenario).read()
+def settled(scenario: Json, held_back: AbstractSet[str] = frozenset()) -> Settled:
+    """What is certain of a scenario's result, caches off. Of the stores that are ``held_back`` nothing is: what they
+    still have depends on how far stream time has come."""
+    return _Reading(scenario, held_back).read()
 
 
 class _Reading:
-    def __init__(self, scenario: Json) -> None:
+    def __init__(self, scenario: Json, held_back: AbstractSet[str]) -> None:
+        self._held_back = held_back
         self._steps = scenario["steps"]
         builder = ScenarioBuilder(scenario["config"])
         builder.build(self._steps)
@@ -81,10 +84,13 @@ class _Reading:
         )
 
     def _put(self, step: Json, certain: Certain, *, rekeyed: bool = False, windowed: bool = False) -> None:
-        self._known[step["id"]] = found = _Step(certain, rekeyed, windowed)
         ref = self._built[step["id"]].ref
-        if isinstance(ref, KTable) and ref._store is not None:
-            self._stores[ref._store.name] = found
+        store = ref._store.name if isinstance(ref, KTable) and ref._store is not None else None
+        if store in self._held_back:
+            certain = Certain.OPEN
+        self._known[step["id"]] = found = _Step(certain, rekeyed, windowed)
+        if store is not None:
+            self._stores[store] = found
 
     def _from(self, step: Json, field: str = "from") -> _Step:
         return self._known[step[field]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from string import digits
 from typing import Any
 
 from pystreams.backfill.compute.result import BackfillResult, SinkRecord
@@ -38,7 +39,9 @@ def _choosable(trial: Trial) -> set[str]:
     letters = {
         text[:1].decode() for line in lines for text in line[:2] if text is not None and text.isascii()
     }
-    return {prefix + letter for prefix in prefixes for letter in letters if letter.isalnum()}
+    # Keys may be lengths and counts.
+    first = {*digits, *(letter for letter in letters if letter.isalnum())}
+    return {prefix + letter for prefix in prefixes for letter in first}
 
 
 def sinks_of(whole: BackfillResult) -> list[str]:
