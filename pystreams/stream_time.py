@@ -88,9 +88,9 @@ class Observed:
         self.ms = max(self.ms, ms)
         self._beyond_ms = max(self._beyond_ms, seen_ms)
 
-    def reset(self, ms: int) -> None:
-        """Set the time in force, and forget what was seen."""
-        self.ms, self._beyond_ms = ms, NO_TIME
+    def reset(self, ms: int, seen_ms: int) -> None:
+        """Set the time in force, and what was seen."""
+        self.ms, self._beyond_ms = ms, seen_ms
 
     def would_move(self, bound_ms: int) -> bool:
         """Whether this bound would move the time in force."""

@@ -468,14 +468,15 @@ class TaskStores:
             part.store.abort_cache()
             part.layer.abort()
 
-    def limit_time(self, stream_time_ms: int) -> None:
-        """Set the stream time of the last commit before restoring from changelogs that may have later records.
+    def limit_time(self, stream_time_ms: int, seen_ms: int) -> None:
+        """Set the stream time of the last commit, and the time that was seen by then, before restoring from changelogs
+        that may have later records.
 
         Later records will be processed again, and their windows must not have expired then: window stores keep all
         windows that were live at this time.
         """
         for part in self._parts.values():
-            part.layer.limit_time(stream_time_ms)
+            part.layer.limit_time(stream_time_ms, seen_ms)
 
     def hold(self, emitted: Mapping[str, int]) -> None:
         """Set, before restoring, by store name the time up to which closed windows have been emitted: windows that

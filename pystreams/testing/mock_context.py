@@ -174,7 +174,7 @@ class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
 
     def set_current_stream_time_ms(self, time_ms: int) -> None:
         """Set the stream time; without a call it is -1."""
-        self._mock.cell.time.task.reset(time_ms)
+        self._mock.cell.time.task.reset(time_ms, time_ms)
 
     def set_current_system_time_ms(self, time_ms: int) -> None:
         """Set the wall-clock time; without a call it is 0."""

@@ -93,15 +93,15 @@ class StoreTask:
         self.state.hold(metadata.foreign)
         if any(reference.has_emitted for reference in metadata.overflow):
             # A standby does not read records of commits. Until it is known what was emitted, nothing expires.
-            self.state.limit_time(NO_TIME)
+            self.state.limit_time(NO_TIME, NO_TIME)
             self._time_limited = True
         elif ahead or metadata.stream_time < metadata.time_seen:
             # The changelogs may hold later windows: of what was seen before stream time may reach it, of what was not
             # committed, or of before a hand-over that set the application back.
-            self.state.limit_time(metadata.stream_time)
+            self.state.limit_time(metadata.stream_time, metadata.time_seen)
             self._time_limited = True
         elif self._time_limited:
-            self.state.limit_time(TIME_MAX)
+            self.state.limit_time(TIME_MAX, TIME_MAX)
             self._time_limited = False
 
     def metadata_of(self, committed: Mapping[TopicPartition, CommittedOffset]) -> TaskMetadata:

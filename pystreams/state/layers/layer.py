@@ -78,8 +78,9 @@ class Layer:
         value, timestamp, headers = self.form.parts(stored)
         return value, timestamp, headers if self.form.headers else None
 
-    def limit_time(self, time_ms: int) -> None:
-        """Limit the store's stream time for the records that are restored from now on."""
+    def limit_time(self, time_ms: int, seen_ms: int) -> None:
+        """Limit the store's stream time in force, and the time that it has seen, for the records that are restored from
+        now on."""
 
     def hold(self, time_ms: int) -> None:
         """Keep all entries of this time or later, even expired ones, until the next call."""

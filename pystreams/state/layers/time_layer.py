@@ -27,7 +27,8 @@ _SWEEPS = 8
 #: Follows the segment in stores with an index by time: first all entries by key, then all by time.
 _BY_KEY, _BY_TIME, _BEHIND_BOTH = b"\x00", b"\x01", b"\x02"
 
-#: The state that a commit saves: the store's stream time, and the sequence number of its last duplicate.
+#: The state that a commit saves: the store's stream time, and the sequence number of its last duplicate. The time that
+#: was seen follows if it is later.
 _MARK = Struct(">qi")
 
 
@@ -187,6 +188,7 @@ class TimeLayer(Layer):
         "_interval_ms",
         "_latest_restored_ms",
         "_retention_ms",
+        "_seen_limit_ms",
         "_store",
         "_suffix_bytes",
         "_swept_ms",
@@ -217,8 +219,8 @@ class TimeLayer(Layer):
         self.time = time
         #: The sequence number of the last duplicate, in stores with duplicates.
         self.sequence = 0
-        self._committed = (NO_TIME, self.sequence)
-        self._time_limit_ms = TIME_MAX
+        self._committed = self._position
+        self._time_limit_ms = self._seen_limit_ms = TIME_MAX
         #: The latest time that was restored, though the limit may have kept the store's time from reaching it.
         self._latest_restored_ms = NO_TIME
         self._held_ms = TIME_MAX
@@ -307,16 +309,25 @@ class TimeLayer(Layer):
 
     # Restore and commit
 
-    def limit_time(self, time_ms: int) -> None:
-        self._time_limit_ms = time_ms
+    def limit_time(self, time_ms: int, seen_ms: int) -> None:
+        self._time_limit_ms, self._seen_limit_ms = time_ms, seen_ms
         if self._latest_restored_ms != NO_TIME:
-            self.time.go_on(min(self._latest_restored_ms, time_ms))
-            self._committed = (self.time.ms, self.sequence)
+            self._go_on(self._latest_restored_ms)
+
+    def _go_on(self, restored_ms: int) -> None:
+        """A restored record has this time."""
+        self.time.go_on(min(restored_ms, self._time_limit_ms), min(restored_ms, self._seen_limit_ms))
+        self._committed = self._position
+
+    @property
+    def _position(self) -> tuple[int, int, int]:
+        """The time in force, the time that was seen, and the sequence number."""
+        return self.time.ms, self.time.seen_ms, self.sequence
 
     def go_on(self, time_ms: int) -> None:
         """Continue at the store's time of an earlier run, before anything is restored."""
         self.time.go_on(time_ms)
-        self._committed = (self.time.ms, self.sequence)
+        self._committed = self._position
 
     def hold(self, time_ms: int) -> None:
         self._held_ms = time_ms
@@ -331,9 +342,8 @@ class TimeLayer(Layer):
             written = (time for (_, value), time in zip(records, times, strict=True) if value is not None)
         latest = max(written, default=NO_TIME)
         self._latest_restored_ms = max(self._latest_restored_ms, latest)
-        self.time.go_on(min(latest, self._time_limit_ms))
+        self._go_on(latest)
         observed = self.time.ms
-        self._committed = (observed, self.sequence)
         layout, expired, interval = self._time_layout, self._time_layout.expired, self._interval_ms
         indexed = isinstance(layout, Segments) and layout.by_time
         maybe_late_ms = min(observed - self._retention_ms, self._held_ms - 1)
@@ -349,11 +359,15 @@ class TimeLayer(Layer):
         return changes
 
     def mark(self) -> bytes:
-        return _MARK.pack(self.time.ms, self.sequence)
+        mark, held_ms = _MARK.pack(self.time.ms, self.sequence), self.time.held_ms
+        return mark if held_ms is None else mark + pack_int64(held_ms)
 
     def load(self, mark: bytes | None) -> None:
-        observed, self.sequence = self._committed = (NO_TIME, 0) if mark is None else _MARK.unpack(mark)
-        self.time.reset(observed)
+        if mark is not None:
+            time_ms, self.sequence = _MARK.unpack_from(mark)
+            held = mark[_MARK.size :]
+            self.time.reset(time_ms, unpack_int64(held)[0] if held else time_ms)
+        self._committed = self._position
         if not self._interval_ms:
             return
         # Seek from segment to segment: the first key at or after a segment's start shows the next existing segment.
@@ -368,8 +382,8 @@ class TimeLayer(Layer):
 
     def continue_as(self, other: Layer) -> None:
         assert isinstance(other, TimeLayer), "it is the same store"
-        committed_ms, self.sequence = self._committed = other._committed
-        self.time.reset(committed_ms)
+        time_ms, seen_ms, self.sequence = self._committed = other._committed
+        self.time.reset(time_ms, seen_ms)
         self._held_ms = other._held_ms
         self.segments = set(other.segments)
 
@@ -389,7 +403,7 @@ class TimeLayer(Layer):
         return expired_segments(self.segments, unpack_int64(bound)[0])
 
     def committed(self) -> None:
-        self._committed = (self.time.ms, self.sequence)
+        self._committed = self._position
         if not self._interval_ms:
             if self._sweeps:
                 self._swept_ms = self.time.ms
@@ -399,5 +413,5 @@ class TimeLayer(Layer):
 
     def abort(self) -> None:
         self.overlay.clear()
-        observed, self.sequence = self._committed
-        self.time.reset(observed)
+        time_ms, seen_ms, self.sequence = self._committed
+        self.time.reset(time_ms, seen_ms)

@@ -42,9 +42,10 @@ class VersionedLayer(Layer):
     restores_unread = False
 
     __slots__ = (
-        "_committed_ms",
+        "_committed",
         "_history_ms",
         "_interval_ms",
+        "_seen_limit_ms",
         "_segments",
         "_time_limit_ms",
         "time",
@@ -58,8 +59,9 @@ class VersionedLayer(Layer):
         self._segments: set[int] = set()
         #: The store's stream time.
         self.time = time
-        self._committed_ms = NO_TIME
-        self._time_limit_ms = TIME_MAX
+        #: The time in force at the last commit, and the time that was seen.
+        self._committed = (NO_TIME, NO_TIME)
+        self._time_limit_ms = self._seen_limit_ms = TIME_MAX
 
     @property
     def arrangement(self) -> str:
@@ -267,18 +269,18 @@ class VersionedLayer(Layer):
 
     # Restore and commit
 
-    def limit_time(self, time_ms: int) -> None:
-        self._time_limit_ms = time_ms
+    def limit_time(self, time_ms: int, seen_ms: int) -> None:
+        self._time_limit_ms, self._seen_limit_ms = time_ms, seen_ms
 
     def restored_batch(self, batch: RecordBatch) -> Mapping[Any, bytes | None]:
         """Also advances stream time."""
         for key, value, time in zip(batch.keys, batch.values, batch.timestamps, strict=True):
             if key is not None and not self.too_late(time):
-                self.time.go_on(min(time, self._time_limit_ms))
+                self.time.go_on(min(time, self._time_limit_ms), min(time, self._seen_limit_ms))
                 self._put(key, value, time)
         changes = dict(self.overlay.changes)
         self.overlay.clear()
-        self._committed_ms = self.time.ms
+        self._committed = self.time.ms, self.time.seen_ms
         return changes
 
     def as_logged(self, changelog_key: bytes, time: int) -> AsLogged | None:
@@ -289,11 +291,15 @@ class VersionedLayer(Layer):
         return (None if found is None else found[0].value), time, None
 
     def mark(self) -> bytes:
-        return pack_int64(self.time.ms)
+        held_ms = self.time.held_ms
+        return pack_int64(self.time.ms) + (b"" if held_ms is None else pack_int64(held_ms))
 
     def load(self, mark: bytes | None) -> None:
-        self._committed_ms = NO_TIME if mark is None else unpack_int64(mark)[0]
-        self.time.reset(self._committed_ms)
+        if mark is not None:
+            held = mark[TIMESTAMP_BYTES:]
+            time_ms = unpack_int64(mark)[0]
+            self._committed = time_ms, unpack_int64(held)[0] if held else time_ms
+            self.time.reset(*self._committed)
         lower: bytes | None = None
         while True:
             found = next(self.overlay.table.scan(lower, _LATEST, upper_inclusive=False, reverse=False), None)
@@ -305,17 +311,18 @@ class VersionedLayer(Layer):
 
     def continue_as(self, other: Layer) -> None:
         assert isinstance(other, VersionedLayer), "it is the same store"
-        self.time.reset(other._committed_ms)
+        self._committed = other._committed
+        self.time.reset(*self._committed)
         self._segments = set(other._segments)
 
     def expiry(self) -> tuple[Any, Any] | None:
         return expired_segments(self._segments, self._first_live(self.time.ms))
 
     def committed(self) -> None:
-        self._committed_ms = self.time.ms
+        self._committed = self.time.ms, self.time.seen_ms
         first = self._first_live(self.time.ms)
         self._segments = {segment for segment in self._segments if segment >= first}
 
     def abort(self) -> None:
         self.overlay.clear()
-        self.time.reset(self._committed_ms)
+        self.time.reset(*self._committed)

@@ -170,7 +170,7 @@ class BoundedRun:
     def _start(self, bound_ms: int | None) -> None:
         metadata, state = self.metadata, self.task.state
         state.hold(metadata.foreign)
-        state.limit_time(metadata.stream_time)
+        state.limit_time(metadata.stream_time, metadata.time_seen)
         for store, log in self._logs.items():
             start = state.changelog_offset(store) or 0
             if log[start:]:

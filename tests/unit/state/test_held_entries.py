@@ -103,7 +103,7 @@ def test_it_is_restored_whatever_time_the_changelog_has_come_to(
         # Windows that had ended by then are emitted.
         closed_ms = 3 * MINUTE + spec.window_size_ms
         task.state.hold({"store": closed_ms, "another": 7})
-        task.state.limit_time(limit * MINUTE)
+        task.state.limit_time(limit * MINUTE, limit * MINUTE)
         task.state.restore("store", batch_of(records))
         assert task.store.layer.time.ms == limit * MINUTE
         assert held(task)[-3:] == [3, 4, 1_000]

@@ -8,9 +8,9 @@ import pytest
 
 from pystreams.state.spec import StoreSpec
 from pystreams.state.stores.factory import Stores
-from pystreams.stream_time import TIME_MAX
+from pystreams.stream_time import NO_TIME, TIME_MAX
 from pystreams.windowed import Windowed
-from tests.unit.state.state_kit import Task, session, timestamped_window
+from tests.unit.state.state_kit import Task, batch_of, session, timestamped_window
 
 VERSIONED = Stores.versioned_store("store", str, str, history=1_000)
 EXPIRING = pytest.mark.parametrize(
@@ -51,4 +51,56 @@ def test_a_time_that_only_a_bound_has_moved_is_kept(spec: StoreSpec, tmp_path: P
         task.commit()
         assert time_of(task) == 5_000
     with Task(spec, directory=tmp_path / "0_0") as task:
+        assert time_of(task) == 5_000
+
+
+def opened_behind_a_bound(spec: StoreSpec, folder: Path) -> Task:
+    """As a task starts whose stream time waits for others."""
+    task = Task(spec, directory=folder)
+    raise_bound(task, NO_TIME)
+    return task
+
+
+@EXPIRING
+def test_what_was_seen_beyond_the_bound_comes_into_force_after_a_restart(
+    spec: StoreSpec, tmp_path: Path
+) -> None:
+    with Task(spec, directory=tmp_path / "0_0") as task:
+        task.cell.time.limit(10)
+        put(task, 5_000)
+        task.commit()
+    with opened_behind_a_bound(spec, tmp_path / "0_0") as task:
+        assert time_of(task) == 10
+        raise_bound(task, 4_000)
+        assert time_of(task) == 4_000
+        raise_bound(task, TIME_MAX)
+        assert time_of(task) == 5_000
+
+
+@EXPIRING
+def test_a_restore_takes_what_was_seen_by_the_last_commit_from_the_changelog(
+    spec: StoreSpec, tmp_path: Path
+) -> None:
+    """What comes later there is processed again."""
+    with Task(spec, directory=tmp_path / "lost") as task:
+        for time in (10, 5_000, 9_000):
+            put(task, time)
+        records = task.records()
+    with opened_behind_a_bound(spec, tmp_path / "0_0") as task:
+        task.state.limit_time(10, 5_000)
+        task.state.restore("store", batch_of(records))
+        assert time_of(task) == 10
+        raise_bound(task, TIME_MAX)
+        assert time_of(task) == 5_000
+
+
+@EXPIRING
+def test_work_that_is_undone_leaves_what_was_seen_before(spec: StoreSpec, tmp_path: Path) -> None:
+    with Task(spec, directory=tmp_path / "0_0") as task:
+        task.cell.time.limit(10)
+        put(task, 5_000)
+        task.commit()
+        put(task, 9_000)
+        task.state.abort()
+        raise_bound(task, TIME_MAX)
         assert time_of(task) == 5_000

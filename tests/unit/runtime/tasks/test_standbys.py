@@ -106,7 +106,7 @@ def test_nothing_expires_while_the_offsets_do_not_say_what_was_emitted(
     relay: Relay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits: list[int] = []
-    monkeypatch.setattr(TaskStores, "limit_time", lambda _, time_ms: limits.append(time_ms))
+    monkeypatch.setattr(TaskStores, "limit_time", lambda _, time_ms, _seen: limits.append(time_ms))
     relay.begin()
     limits.clear()
     task = relay.standby.standbys()[COUNTS]

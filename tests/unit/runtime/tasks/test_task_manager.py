@@ -222,7 +222,7 @@ def test_stores_are_told_the_time_of_the_last_commit_if_changelogs_may_be_ahead_
     tell: Any, transactional: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits: list[int] = []
-    monkeypatch.setattr(TaskStores, "limit_time", lambda _, time_ms: limits.append(time_ms))
+    monkeypatch.setattr(TaskStores, "limit_time", lambda _, time_ms, _seen: limits.append(time_ms))
     world = tell(
         ("assign", COUNTS_0), ("round",), ("feed", COUNTS_0, 5), ("work",), transactional=transactional
     )
@@ -237,7 +237,7 @@ def test_stores_are_told_the_stream_time_in_force_if_more_was_seen(
 ) -> None:
     """Their changelogs hold what was seen beyond it, and records before that are still to come."""
     limits: list[int] = []
-    monkeypatch.setattr(TaskStores, "limit_time", lambda _, time_ms: limits.append(time_ms))
+    monkeypatch.setattr(TaskStores, "limit_time", lambda _, time_ms, _seen: limits.append(time_ms))
     world = tell(("assign", COUNTS_0), ("round",), transactional=True)
     world.tasks()[COUNTS_0].stream.limit_time(2)
     for event in [("feed", COUNTS_0, 5), ("work",), ("restart", True), ("assign", COUNTS_0)]:

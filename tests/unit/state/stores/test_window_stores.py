@@ -336,7 +336,7 @@ def test_a_restore_keeps_the_windows_that_records_processed_again_will_need(tmp_
                 killed.store.put("a", str(minute), minute * MINUTE)
             records = killed.records()
         with open_task(settings, tmp_path / "next", retention_ms=2 * MINUTE) as next_:
-            next_.state.limit_time(4 * MINUTE)
+            next_.state.limit_time(4 * MINUTE, 4 * MINUTE)
             next_.state.restore("store", batch_of(records))
             assert next_.store.layer.time.ms == 4 * MINUTE
             assert next_.store.fetch("a", 3 * MINUTE) == "3"
