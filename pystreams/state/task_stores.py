@@ -34,7 +34,7 @@ from pystreams.state.disk.rocksdb import RocksDatabase, RocksTable
 from pystreams.state.disk.rocksdb_memory import RocksResources, shared_resources
 from pystreams.state.figures import ROCKSDB_PROPERTIES, BufferFigures, CacheFigures, StoreFigures
 from pystreams.state.formats import pack_int64, unpack_int64
-from pystreams.state.layers.layer import AsLogged, Layer
+from pystreams.state.layers.layer import LAYER_MARKS, AsLogged, Layer
 from pystreams.state.layers.time_layer import TimeLayer
 from pystreams.state.measured_store import StoreMeasures
 from pystreams.state.overlay import Overlay
@@ -55,7 +55,7 @@ _FLUSHES_MAX = 1_000
 class _Part:
     """One store with its layer and overlay."""
 
-    __slots__ = ("_measures", "context", "layer", "overlay", "spec", "store", "table", "written_mark")
+    __slots__ = ("_measures", "_written", "context", "layer", "overlay", "spec", "store", "table")
 
     def __init__(self, context: StoreContext, layer: Layer, measures: StoreMeasures | None) -> None:
         self.context = context
@@ -65,8 +65,8 @@ class _Part:
         self.store = self.open(context)
         self.overlay = layer.overlay
         self.table: Any = layer.overlay.table
-        #: What the database has of ``layer.mark()``.
-        self.written_mark: bytes | None = None
+        #: What the database has of ``layer.marks()``, as metadata.
+        self._written: dict[bytes, bytes] = {}
 
     def open(self, context: StoreContext) -> Any:
         """Open the store, again once it has a cache."""
@@ -78,6 +78,23 @@ class _Part:
     @property
     def durable(self) -> bool:
         return isinstance(self.table, RocksTable)
+
+    def load(self, stored: Mapping[bytes, bytes]) -> None:
+        """Continue from the database's metadata."""
+        found = {name: stored.get(self._key(name), b"") for name in LAYER_MARKS}
+        self._written = {self._key(name): mark for name, mark in found.items()}
+        self.layer.load(found)
+
+    def marks_to_write(self) -> dict[bytes, bytes]:
+        """The layer's metadata that have changed. A bound that rises moves a store's time, though nothing is written to
+        the store."""
+        now = {self._key(name): mark for name, mark in self.layer.marks().items()}
+        changed = {key: mark for key, mark in now.items() if self._written.get(key) != mark}
+        self._written.update(changed)
+        return changed
+
+    def _key(self, name: str) -> bytes:
+        return f"{name}/{self.spec.name}".encode()
 
 
 def _nothing(_: StoreSpec) -> None:
@@ -263,8 +280,7 @@ class TaskStores:
             offset = stored.get(b"offset/" + name.encode())
             if offset is not None:
                 self._offsets[name] = unpack_int64(offset)[0]
-            part.written_mark = stored.get(b"layer/" + name.encode())
-            part.layer.load(part.written_mark)
+            part.load(stored)
         for key, value in stored.items():
             kind, _, name_bytes = key.partition(b"/")
             if kind == b"int":
@@ -412,10 +428,7 @@ class TaskStores:
             offset = changelog_offsets.get(name)
             if offset is not None and offset != self._offsets.get(name):
                 marks[b"offset/" + name.encode()] = pack_int64(offset)
-            # A bound that rises moves a store's time, though nothing is written.
-            mark = part.layer.mark()
-            if mark is not None and mark != part.written_mark:
-                marks[b"layer/" + name.encode()] = part.written_mark = mark
+            marks |= part.marks_to_write()
         for name, value in metadata.items():
             if isinstance(value, int):
                 marks[b"int/" + name.encode()] = pack_int64(value)
@@ -503,8 +516,7 @@ class TaskStores:
             assert isinstance(part.layer, TimeLayer), "only stores whose entries expire have a time"
             part.layer.go_on(time_ms)
             if part.durable and self._database is not None:
-                part.written_mark = part.layer.mark()
-                self._database.write((), metadata={b"layer/" + name.encode(): part.written_mark})
+                self._database.write((), metadata=part.marks_to_write())
 
     def restore(self, store: str, batch: RecordBatch) -> None:
         """Apply records of the store's changelog; nothing is logged or forwarded. Applying them twice has no effect.
@@ -520,8 +532,7 @@ class TaskStores:
         changes = part.layer.restored_batch(batch)
         if part.durable and self._database is not None:
             marks = {b"offset/" + store.encode(): pack_int64(batch.next_offset)}
-            if (mark := part.layer.mark()) is not None:
-                marks[b"layer/" + store.encode()] = part.written_mark = mark
+            marks |= part.marks_to_write()
             if store not in self._stamped:
                 marks |= self._stamps([store])
             self._database.write([(part.table, changes)], metadata=marks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from pystreams.record import Headers, RecordBatch
 from pystreams.state.overlay import Overlay
@@ -13,9 +13,14 @@ from pystreams.state.spec import StoreSpec
 AsLogged: TypeAlias = "tuple[bytes | None, int | None, Headers | None]"
 
 
+#: What a commit may store of a layer: its own state, and the time that it has seen, if that is later than its time in
+#: force.
+LAYER_MARKS: Final = ("layer", "seen")
+
+
 class Layer:
     """The bytes of one store. This class uses the changelog's keys; subclasses arrange entries in an order of their
-    own, and save (``mark``) the state that cannot be derived from the entries."""
+    own, and save (``marks``) the state that cannot be derived from the entries."""
 
     __slots__ = ("form", "overlay", "spec")
 
@@ -33,12 +38,12 @@ class Layer:
         """The name of the arrangement of entries in the table. Another arrangement cannot be read."""
         return f"{self.spec.kind}/0/{self.spec.retain_duplicates}"
 
-    def mark(self) -> bytes | None:
-        """The state that a commit stores beside the entries, for ``load``."""
-        return None
+    def marks(self) -> Mapping[str, bytes]:
+        """The state that a commit stores beside the entries, by ``LAYER_MARKS``, for ``load``."""
+        return {}
 
-    def load(self, mark: bytes | None) -> None:
-        """Continue from the state of the last commit; None: there was no commit."""
+    def load(self, marks: Mapping[str, bytes]) -> None:
+        """Continue from the state of the last commit, empty where it stored nothing."""
 
     def continue_as(self, other: Layer) -> None:
         """Take over what another layer of the same store has in memory besides entries, as of its last commit. The

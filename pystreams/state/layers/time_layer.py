@@ -6,7 +6,7 @@ record key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from struct import Struct
 from typing import Any, Protocol
 
@@ -27,8 +27,7 @@ _SWEEPS = 8
 #: Follows the segment in stores with an index by time: first all entries by key, then all by time.
 _BY_KEY, _BY_TIME, _BEHIND_BOTH = b"\x00", b"\x01", b"\x02"
 
-#: The state that a commit saves: the store's stream time, and the sequence number of its last duplicate. The time that
-#: was seen follows if it is later.
+#: The state that a commit saves: the store's stream time, and the sequence number of its last duplicate.
 _MARK = Struct(">qi")
 
 
@@ -166,6 +165,16 @@ class TimeOrdered:
     ) -> tuple[tuple[int], tuple[int]]:
         _, first, last = piece
         return (first,), (last + 1,)
+
+
+def packed_time(time_ms: int | None) -> bytes:
+    """A time (ms), empty if there is none, for a layer's marks."""
+    return b"" if time_ms is None else pack_int64(time_ms)
+
+
+def unpacked_time(mark: bytes) -> int:
+    """The time (ms) of a mark, -1 if it is empty."""
+    return unpack_int64(mark)[0] if mark else NO_TIME
 
 
 def expired_segments(segments: Iterable[int], first_live: int) -> tuple[bytes, bytes] | None:
@@ -358,15 +367,13 @@ class TimeLayer(Layer):
             self.segments.update(time // interval for time in times)
         return changes
 
-    def mark(self) -> bytes:
-        mark, held_ms = _MARK.pack(self.time.ms, self.sequence), self.time.held_ms
-        return mark if held_ms is None else mark + pack_int64(held_ms)
+    def marks(self) -> dict[str, bytes]:
+        return {"layer": _MARK.pack(self.time.ms, self.sequence), "seen": packed_time(self.time.held_ms)}
 
-    def load(self, mark: bytes | None) -> None:
-        if mark is not None:
-            time_ms, self.sequence = _MARK.unpack_from(mark)
-            held = mark[_MARK.size :]
-            self.time.reset(time_ms, unpack_int64(held)[0] if held else time_ms)
+    def load(self, marks: Mapping[str, bytes]) -> None:
+        if marks["layer"]:
+            time_ms, self.sequence = _MARK.unpack(marks["layer"])
+            self.time.reset(time_ms, unpacked_time(marks["seen"]))
         self._committed = self._position
         if not self._interval_ms:
             return

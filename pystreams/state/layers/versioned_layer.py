@@ -11,7 +11,7 @@ from typing import Any, Final
 from pystreams.record import RecordBatch
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 from pystreams.state.layers.layer import AsLogged, Layer
-from pystreams.state.layers.time_layer import expired_segments
+from pystreams.state.layers.time_layer import expired_segments, packed_time, unpacked_time
 from pystreams.state.layers.version_chain import Version, VersionChain
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
@@ -290,15 +290,12 @@ class VersionedLayer(Layer):
             return None
         return (None if found is None else found[0].value), time, None
 
-    def mark(self) -> bytes:
-        held_ms = self.time.held_ms
-        return pack_int64(self.time.ms) + (b"" if held_ms is None else pack_int64(held_ms))
+    def marks(self) -> dict[str, bytes]:
+        return {"layer": pack_int64(self.time.ms), "seen": packed_time(self.time.held_ms)}
 
-    def load(self, mark: bytes | None) -> None:
-        if mark is not None:
-            held = mark[TIMESTAMP_BYTES:]
-            time_ms = unpack_int64(mark)[0]
-            self._committed = time_ms, unpack_int64(held)[0] if held else time_ms
+    def load(self, marks: Mapping[str, bytes]) -> None:
+        if marks["layer"]:
+            self._committed = unpack_int64(marks["layer"])[0], unpacked_time(marks["seen"])
             self.time.reset(*self._committed)
         lower: bytes | None = None
         while True:
