@@ -32,19 +32,20 @@ class Observed:
         if timestamp > now:
             if time.unbounded:
                 time.ms = now = timestamp
-            else:
+            elif timestamp > time.beyond_ms:
                 now = time.see(timestamp)
     """
 
-    __slots__ = ("_beyond_ms", "_bound_ms", "_place", "ms", "on_move", "unbounded")
+    __slots__ = ("_bound_ms", "_place", "beyond_ms", "ms", "on_move", "unbounded")
 
     def __init__(self, place: int, bound_ms: int) -> None:
         self._place = place
         #: The time in force (ms); -1 before the first record.
         self.ms = NO_TIME
         self.set_bound(bound_ms)
-        #: The greatest timestamp beyond the bound; it may be outdated, and then it is not greater than ``ms``.
-        self._beyond_ms = NO_TIME
+        #: The greatest timestamp beyond the bound; it may be outdated, and then it is not greater than ``ms``. Under a
+        #: bound, a timestamp that is not greater than both need not be told to ``see``: it changes nothing.
+        self.beyond_ms = NO_TIME
         #: Called when a raised bound has moved the time in force: no record came, but results may be final now.
         self.on_move: Callable[[], None] | None = None
 
@@ -54,12 +55,12 @@ class Observed:
     @property
     def seen_ms(self) -> int:
         """The greatest timestamp that was seen (ms); -1 before the first record."""
-        return max(self.ms, self._beyond_ms)
+        return max(self.ms, self.beyond_ms)
 
     @property
     def held_ms(self) -> int | None:
         """The time that was seen, if the bound keeps the time in force below it; else None."""
-        return self._beyond_ms if self._beyond_ms > self.ms else None
+        return self.beyond_ms if self.beyond_ms > self.ms else None
 
     @property
     def bound_ms(self) -> int:
@@ -75,9 +76,10 @@ class Observed:
     def see(self, timestamp: int) -> int:
         """A record with this timestamp came. Returns the time in force."""
         bound_ms, now_ms = self._bound_ms, self.ms
-        # Under a bound this is called for nearly each record, and ``max`` and ``min`` take twice as long.
+        # Under a bound this is called often, and ``max`` and ``min`` take twice as long.
         if timestamp > bound_ms:
-            self._beyond_ms = max(self._beyond_ms, timestamp)
+            if timestamp > self.beyond_ms:
+                self.beyond_ms = timestamp
             timestamp = bound_ms
         if timestamp > now_ms:
             self.ms = now_ms = timestamp
@@ -86,22 +88,22 @@ class Observed:
     def go_on(self, ms: int, seen_ms: int = NO_TIME) -> None:
         """Continue at the times of an earlier run, whatever the bound is."""
         self.ms = max(self.ms, ms)
-        self._beyond_ms = max(self._beyond_ms, seen_ms)
+        self.beyond_ms = max(self.beyond_ms, seen_ms)
 
     def reset(self, ms: int, seen_ms: int) -> None:
         """Set the time in force, and what was seen."""
-        self.ms, self._beyond_ms = ms, seen_ms
+        self.ms, self.beyond_ms = ms, seen_ms
 
     def would_move(self, bound_ms: int) -> bool:
         """Whether this bound would move the time in force."""
-        return min(self._beyond_ms, bound_ms) > self.ms
+        return min(self.beyond_ms, bound_ms) > self.ms
 
     def limit(self, bound_ms: int) -> bool:
         """Set the bound, also for what was seen; whether the time in force has moved."""
         self.set_bound(bound_ms)
         if not self.would_move(bound_ms):
             return False
-        self.ms = min(self._beyond_ms, bound_ms)
+        self.ms = min(self.beyond_ms, bound_ms)
         if self.on_move is not None:
             self.on_move()
         return True

@@ -90,7 +90,7 @@ def test_every_window_is_whole_when_one_thread_has_caught_up(log: Log, seed: int
     assert streams.close()
     assert read_sums(log) == expected
     assert streams.metrics.total("dropped-records-total") == 0
-    # Tasks are some hundreds of records apart.
+    # Tasks are a few turns apart.
     in_order = sorted(times)
     ahead = max(
         bisect_left(in_order, latest) - bisect_left(in_order, time)

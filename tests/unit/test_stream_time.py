@@ -98,11 +98,30 @@ def test_a_step_that_goes_on_keeps_the_time_in_force_until_the_next_flush() -> N
     assert (step.ms, step.held_ms) == (50, None)
 
 
-@given(
-    st.lists(
-        st.one_of(st.tuples(st.just("see"), TIMES), st.tuples(st.just("limit"), TIMES), st.just(("flush", 0)))
-    )
+EVENTS = st.lists(
+    st.one_of(st.tuples(st.just("see"), TIMES), st.tuples(st.just("limit"), TIMES), st.just(("flush", 0)))
 )
+
+
+@given(EVENTS)
+def test_a_timestamp_that_is_not_beyond_all_that_was_seen_need_not_be_told(
+    events: list[tuple[str, int]],
+) -> None:
+    task = StreamTime()
+    told, spared = task.of_step(0), task.of_step(1)
+    for what, ms in events:
+        if what == "see":
+            told.see(ms)
+            if ms > spared.ms and (spared.unbounded or ms > spared.beyond_ms):
+                spared.see(ms)
+        elif what == "limit":
+            task.limit(ms)
+        else:
+            task.flushed(no_flush)
+        assert (spared.ms, spared.seen_ms) == (told.ms, told.seen_ms)
+
+
+@given(EVENTS)
 def test_time_in_force_is_the_lesser_of_seen_and_bound_and_never_goes_back(
     events: list[tuple[str, int]],
 ) -> None:

@@ -127,7 +127,7 @@ class ColumnFold(Folded):
             if timestamp > now:
                 if time.unbounded:
                     time.ms = now = timestamp
-                else:
+                elif timestamp > time.beyond_ms:
                     now = time.see(timestamp)
                 if now >= entries.next_close_ms:
                     entries.write_closed(now)

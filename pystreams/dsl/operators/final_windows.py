@@ -52,7 +52,7 @@ def fold_windows(
         if timestamp > now:
             if time.unbounded:
                 time.ms = now = timestamp
-            else:
+            elif timestamp > time.beyond_ms:
                 now = time.see(timestamp)
             if now >= windows.next_close_ms:
                 windows.write_closed(now)

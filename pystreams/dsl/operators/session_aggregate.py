@@ -63,7 +63,7 @@ class SessionAggregate(ObjectOperation):
             if timestamp > now:
                 if time.unbounded:
                     time.ms = now = timestamp
-                else:
+                elif timestamp > time.beyond_ms:
                     now = time.see(timestamp)
             close_time = now - close_after
             key_bytes = encode_key(key)

@@ -56,7 +56,7 @@ class SlidingAggregate(ObjectOperation):
             if timestamp > now:
                 if time.unbounded:
                     time.ms = now = timestamp
-                else:
+                elif timestamp > time.beyond_ms:
                     now = time.see(timestamp)
             close_time = now - grace
             if timestamp + difference < close_time:

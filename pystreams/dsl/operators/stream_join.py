@@ -151,7 +151,7 @@ class StreamJoin(ObjectOperation):
             if timestamp > now:
                 if time.unbounded:
                     time.ms = now = timestamp
-                else:
+                elif timestamp > time.beyond_ms:
                     now = time.see(timestamp)
             if key is None or value is None:
                 if outer and value is not None:
@@ -204,7 +204,7 @@ class SelfJoin(ObjectOperation):
             if timestamp > now:
                 if time.unbounded:
                     time.ms = now = timestamp
-                else:
+                elif timestamp > time.beyond_ms:
                     now = time.see(timestamp)
             key_bytes = encode_key(key)
             for other_timestamp, other in between(

@@ -54,7 +54,7 @@ class Suppress(ObjectOperation):
             if timestamp > now:
                 if time.unbounded:
                     time.ms = now = timestamp
-                else:
+                elif timestamp > time.beyond_ms:
                     now = time.see(timestamp)
             context = cell.record
             buffer.put(key, _window_end(key) if until_close else context[3], new, old, context)

@@ -107,7 +107,7 @@ class WindowAggregate(FoldingOperation):
             if timestamp > now:
                 if time.unbounded:
                     time.ms = now = timestamp
-                else:
+                elif timestamp > time.beyond_ms:
                     now = time.see(timestamp)
             key_bytes = encode_key(key)
             start = timestamp // advance * advance if only_start is None else only_start
@@ -156,7 +156,7 @@ class WindowAggregate(FoldingOperation):
             if timestamp > now:
                 if time.unbounded:
                     time.ms = now = timestamp
-                else:
+                elif timestamp > time.beyond_ms:
                     now = time.see(timestamp)
             key_bytes = encode_key(key)
             updates: list[tuple[int, Any, Any, int, bytes | None]] = []

@@ -229,7 +229,7 @@ def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool, i
                 with out.block(f"if timestamp > {'task_time.ms' if in_turns else 'now'}:"):
                     with out.block(f"if {'task_time.' if in_turns else ''}unbounded:"):
                         out("task_time.ms = now = timestamp")
-                    with out.block("else:"):
+                    with out.block("elif timestamp > task_time.beyond_ms:"):
                         out("now = task_time.see(timestamp)")
             if not late_context:
                 out(f"cell.record = {CONTEXT}")

@@ -26,8 +26,10 @@ log = logging.getLogger(__name__)
 #: the leader of a partition is replaced within it; a partition that is gone for longer must not stop the others.
 HOLD_MS_MAX = 30_000.0
 
-#: A task should find as many records to process before it is another one's turn, which costs as much as a few records.
-TURN_RECORDS = 256
+#: A task should find as many records to process before it is another one's turn, which costs as much as ten records or
+#: more. With shorter turns hardly fewer windows would be open: they close only after commits, and between two commits
+#: there is time for many turns.
+TURN_RECORDS = 1024
 
 #: Lets a task process some records, up to the first that is later than a time (ms). Returns their number.
 Go = Callable[[ActiveTask, int], int]
@@ -55,8 +57,8 @@ class _Candidate:
 
 
 class Slack:
-    """How far ahead of another task one may process, in ms. Where records are sparse, it grows until a task finds some
-    hundreds of them within it, and it shrinks where they are dense; it is never less than ``least_ms``."""
+    """How far ahead of another task one may process, in ms. Where records are sparse, it grows until a task finds about
+    a thousand of them within it, and it shrinks where they are dense; it is never less than ``least_ms``."""
 
     def __init__(self, least_ms: int) -> None:
         self.ms = self._least_ms = least_ms

@@ -131,7 +131,7 @@ class SessionLayer(TimeLayer):
         if end > now:
             if time.unbounded:
                 time.ms = now = end
-            else:
+            elif end > time.beyond_ms:
                 now = time.see(end)
         if self.layout.expired(end, now):
             self._expired()

@@ -148,7 +148,7 @@ class WindowLayer(TimeLayer):
         if start > now:
             if time.unbounded:
                 time.ms = now = start
-            else:
+            elif start > time.beyond_ms:
                 now = time.see(start)
         # In memory, with a retention of 0, even the newest window has expired.
         if start <= now - self._retention_ms and self.layout.expired(start, now):

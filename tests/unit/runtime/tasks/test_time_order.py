@@ -47,19 +47,19 @@ def sparse_and_dense(sparse: int, dense: int) -> list[int]:
     return [*range(0, 1_000 * sparse, 1_000), *(1_000 * sparse + n // 200 for n in range(dense))]
 
 
-def test_where_records_are_sparse_a_task_finds_some_hundreds_of_them_at_a_time_and_then_no_more():
-    thread = all_here(*(sparse_and_dense(8_000, 0) for _ in range(3)), limit=100_000)
+def test_where_records_are_sparse_a_task_finds_about_a_thousand_of_them_at_a_time_and_then_no_more():
+    thread = all_here(*(sparse_and_dense(24_000, 0) for _ in range(3)), limit=100_000)
     while any(task.here for task in thread.tasks):
-        thread.process(1_024)
+        thread.process(4 * TURN_RECORDS)
     lengths = [len(list(turn)) for _, turn in groupby(number for number, _ in thread.processed)]
     later = lengths[len(lengths) // 2 : -3]
     assert TURN_RECORDS <= min(later) <= max(later) <= 2 * TURN_RECORDS
 
 
 def test_where_records_become_dense_the_tasks_come_close_again():
-    thread = all_here(*(sparse_and_dense(2_000, 30_000) for _ in range(3)), limit=100_000)
+    thread = all_here(*(sparse_and_dense(6_000, 90_000) for _ in range(3)), limit=100_000)
     while any(task.here for task in thread.tasks):
-        thread.process(1_024)
+        thread.process(4 * TURN_RECORDS)
     assert max(thread.slacks) >= TURN_RECORDS * 1_000
     assert thread.slacks[-1] == SLACK_MS
 
