@@ -78,8 +78,7 @@ class Observed:
         bound_ms, now_ms = self._bound_ms, self.ms
         # Under a bound this is called often, and ``max`` and ``min`` take twice as long.
         if timestamp > bound_ms:
-            if timestamp > self.beyond_ms:
-                self.beyond_ms = timestamp
+            self.beyond_ms = max(self.beyond_ms, timestamp)
             timestamp = bound_ms
         if timestamp > now_ms:
             self.ms = now_ms = timestamp
