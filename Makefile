@@ -30,11 +30,11 @@ table-demo: .venv/.backfill ## The same from a table without offsets, in plain P
 	@$(BIN)/python -m apps.flights_from_table $(ARGS)
 
 # By name, with those on Kafka among the others (tests/conftest.py): unit tests come last. Files with many tests first
-# would leave the slowest ones, which have few, for the end, when only one process has something to do. Five, because
+# would leave the slowest ones, which have few, for the end, when only one process has something to do. Four, because
 # many tests wait for a broker or a timeout; each may have a broker and a Spark session, which take memory.
-test: .venv/.dev ## Run all tests, five files at a time (ARGS='-k name' to choose); those that ask Java skip where there is none
+test: .venv/.dev ## Run all tests, four files at a time (ARGS='-k name' to choose); those that ask Java skip where there is none
 	@$(BIN)/python -m tests.java
-	@$(BIN)/python -m pytest --numprocesses 5 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Whole folders, without the tests in them that are marked: what a change breaks shows here first, nearly always.
 FAST := tests/unit tests/broker tests/semantics tests/conformance tests/live tests/log

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import secrets
 import shutil
 import signal
 import socket
@@ -27,6 +28,9 @@ VERSION = "4.3.1"
 ROOT = Path(__file__).resolve().parents[2]
 JARS = ROOT / ".pystreams" / "kafka" / VERSION / "jars"
 POM = Path(__file__).with_name("pom.xml")
+
+#: Below those that Linux gives to outgoing connections.
+_PORTS = range(10_000, 32_768)
 
 START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 30.0
@@ -95,10 +99,13 @@ def _fetch(pom: Path, jars: Path) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port on which nobody listens. No connection of the tests takes it until a server does, or while the server is
+    down: the system gives them others."""
+    while True:
+        port = secrets.choice(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class KafkaServer:

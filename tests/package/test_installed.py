@@ -34,6 +34,8 @@ OF_EXTRAS = (
     "pystreams.serving.access",
     "pystreams.serving.asgi",
     "pystreams.serving.connections",
+    "pystreams.serving.guards",
+    "pystreams.serving.head",
     "pystreams.serving.health_pages",
     "pystreams.serving.limits",
     "pystreams.serving.live.",

@@ -103,7 +103,8 @@ def test_a_row_is_what_plain_python_computes(records: list[tuple[Any, int]]) -> 
     assert row.three == tuple(sorted(there, reverse=True)[:3])
     assert row.first == (in_time[0][0] if there else None)
     assert row.last == (latest[-1] if there else None)
-    assert row.distinct == len(set(there))
+    # A pair of values has the same place in the sketch once in 4,096 times, and then counts as one.
+    assert abs(row.distinct - len(set(there))) <= 2
 
 
 @pytest.mark.parametrize("aggregate", [agg.sum(lambda value: value), agg.mean(lambda value: value)])
