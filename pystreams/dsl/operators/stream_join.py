@@ -265,7 +265,7 @@ class _Waiting:
     def __init__(self, environment: OperatorEnvironment, store: str) -> None:
         self.time = environment.observed(self._emit)
         #: Emits what is closed; each side has such a function, and any of them does it for both.
-        self._emit_closed: Callable[[Headers], None] | None = None
+        self._emit_closed: Callable[..., None] | None = None
         #: As Java tracks it: the time of the last record that the search for records to emit has read.
         self._first = _FirstTime(environment)
         self._store = environment.store(store)
@@ -279,7 +279,7 @@ class _Waiting:
         """Emit everything that has closed. A record searches, as in Java, only after the record that the last search
         read has closed, although earlier ones may have closed before; but no other record may come."""
         if self._emit_closed is not None:
-            self._emit_closed(NO_HEADERS)
+            self._emit_closed(NO_HEADERS, by_record=False)
 
     def wait(self, timestamp: int, left: bool, key: Any, value: Any) -> None:
         """Store a record without a match."""
@@ -315,7 +315,7 @@ class _Waiting:
             if self._earliest_end(after + grace) < time.ms:
                 emit_closed(headers)
 
-        def emit_closed(headers: Headers) -> None:
+        def emit_closed(headers: Headers, *, by_record: bool = True) -> None:
             first = earliest = _NEVER
             open_sides: set[bool] = set()
             emitted = b""
@@ -337,6 +337,9 @@ class _Waiting:
                             remove(emitted)
                         emitted = key_bytes
             finally:
+                if not by_record:
+                    # Java does not search here, so the next record must not search later because of it.
+                    first = min(first, earliest)
                 # A record beyond a bound on stream time must not hide those before it until its own window closes.
                 self._first.set(first if first == _NEVER else min(first, time.ms))
             if emitted:

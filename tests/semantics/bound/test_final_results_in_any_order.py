@@ -87,10 +87,18 @@ WAITS_FOR_ITS_MATCH = [
     Step(Input("other", "a", "v21", 21), 0, ""),
 ]
 
+#: When the bound rises, neither window has closed. The next record closes the first one.
+CLOSES_AFTER_THE_BOUND_ROSE = [
+    Step(Input("in", "a", "v20", 20), 0, ""),
+    Step(Input("in", "a", "v21", 21), 0, ""),
+    Step(Input("in", "a", "v56", 56), 0, "limit, commit"),
+]
+
 
 @pytest.mark.parametrize("program", FINAL)
 @settings(deadline=None, max_examples=15)
 @example(history=WAITS_FOR_ITS_MATCH, cache_bytes=0)
+@example(history=CLOSES_AFTER_THE_BOUND_ROSE, cache_bytes=0)
 @given(history=histories(), cache_bytes=CACHES)
 def test_final_results_are_complete_and_come_once(
     program: str, history: list[Step], cache_bytes: int
