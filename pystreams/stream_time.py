@@ -44,7 +44,7 @@ class Observed:
         self.ms = NO_TIME
         self.set_bound(bound_ms)
         #: The greatest timestamp beyond the bound; it may be outdated, and then it is not greater than ``ms``. Under a
-        #: bound, a timestamp that is not greater than both need not be told to ``see``: it changes nothing.
+        #: bound, callers need not call ``see`` with a timestamp that is not greater: it would change nothing.
         self.beyond_ms = NO_TIME
         #: Called when a raised bound has moved the time in force: no record came, but results may be final now.
         self.on_move: Callable[[], None] | None = None

@@ -1,8 +1,9 @@
 """Brings a store partition's changelog to what a backfill has computed: the last value of each key, and tombstones for
 what an earlier run has left. Values that are already there are not written again.
 
-A window store's time may be later than all entries that are left, because the last change was a deletion. A live run
-has logged that deletion, so a restore knows the time from it; here a tombstone of that time tells it.
+The stream time of a window store is later than all its entries if its last change was a deletion. A live run logs the
+deletion, and a restore takes the stream time from it. A backfill has only the entries, so it writes a tombstone with
+the stream time.
 
 The changelog of a versioned store has every version, in the order of time, and nothing before: no record takes the
 place of one that an earlier run has left, so the hand-over makes the topic anew.
@@ -137,8 +138,8 @@ class _TimeToTell:
 
     @property
     def tombstone(self) -> bytes | None:
-        """The key of a tombstone that tells the time; None: an entry does. No entry has this key, because none is so
-        late."""
+        """The key of the tombstone to write; None: an entry is as late as the store's time. The key is not that of an
+        entry, because all entries are earlier."""
         return self._format.empty_key_at(self._time_ms) if self._time_ms > self._shown_ms else None
 
 

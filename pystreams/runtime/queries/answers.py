@@ -14,7 +14,7 @@ from pystreams.runtime.queries.position import Position
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-#: ``latest``: the stream thread reads between two rounds, and sees all that it has processed.
+#: ``latest``: the stream thread reads between two steps, and sees all that it has processed.
 #: ``committed``: the calling thread reads the last commit, and waits for nobody.
 Freshness: TypeAlias = Literal["latest", "committed"]
 

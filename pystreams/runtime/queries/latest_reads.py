@@ -1,4 +1,4 @@
-"""Reads of what stream threads have processed so far, by these threads themselves, between two rounds."""
+"""Reads of what stream threads have processed so far, by these threads themselves, between two steps of their work."""
 
 from __future__ import annotations
 

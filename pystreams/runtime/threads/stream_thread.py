@@ -167,7 +167,8 @@ class StreamThread:
         )
 
     def call(self, function: Callable[[TaskManager], T]) -> Future[T]:
-        """Have ``function`` called by the thread between two rounds. The future fails if the thread ends before."""
+        """Have ``function`` called by the thread between two steps of its work. The future fails if the thread ends
+        before."""
         return self._requests.calls.put(function)
 
     @property

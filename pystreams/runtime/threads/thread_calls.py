@@ -1,4 +1,4 @@
-"""Functions that a stream thread calls between two rounds on behalf of other threads."""
+"""Functions that a stream thread calls between two steps of its work on behalf of other threads."""
 
 from __future__ import annotations
 

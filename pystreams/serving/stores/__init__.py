@@ -4,5 +4,5 @@
 (``questions``), an ``Answerer`` (``asking``) gives the part of the answer that it has, ``parts`` makes the answer of
 one or more parts, and ``replies`` what the client gets. ``local`` is the client of this process: ``reading`` takes a
 page from an opened store, ``json_forms`` and ``arrow`` show keys and values. ``lines`` connects a supervisor with its
-workers, ``peers`` asks other instances; ``serving.query_errors`` says why there is no answer.
+workers, and ``peers`` asks other instances. ``serving.query_errors`` has the reasons for which a query fails.
 """

@@ -45,7 +45,7 @@ class KeyPage:
         except QueryError as error:
             return answer_to(error)
         except Exception:
-            # It is asked for again in the other way, which tells failures to the log and to the client.
+            # A task answers the request instead. If that fails, too, it logs the error and reports it to the client.
             log.debug("a key could not be read at once", exc_info=True)
             return None
 
