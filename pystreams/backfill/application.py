@@ -110,8 +110,7 @@ def loaded(program: object, settings: Mapping[str, Any]) -> LoadedApplication:
         raise _no_application(program)
     own = own_config(program)
     config = StreamsConfig.from_mapping(settings) if own is None else own.override(settings)
-    built = build_topology(program, config)
-    return LoadedApplication(built, config)
+    return LoadedApplication(build_topology(program, config), config)
 
 
 def check_fingerprint(loaded: LoadedApplication, planned: str) -> None:

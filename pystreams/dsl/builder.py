@@ -245,7 +245,12 @@ def topology_of(application: Topology | Buildable, config: StreamsConfig | None 
 
 def build_topology(application: Topology | Buildable, config: StreamsConfig) -> BuiltTopology:
     """The application's topology as it runs under ``config``. Raises ``TopologyError``."""
-    return topology_of(application, config).build(
+    return built_under(topology_of(application, config), config)
+
+
+def built_under(topology: Topology, config: StreamsConfig) -> BuiltTopology:
+    """Build a topology to which ``config`` was applied already. Raises ``TopologyError``."""
+    return topology.build(
         config.application_id,
         default_key_serde=config.default_key_serde,
         default_value_serde=config.default_value_serde,

@@ -27,9 +27,9 @@ HEAD_BYTES_MAX: Final = 16_384
 
 
 class Connection(HttpToolsProtocol):
-    """Ends itself when its peer does not send a whole request in time, or does not read. An answer that takes long, or
-    never ends, is no reason. uvicorn has a limit for the time between requests alone, and none for the size of a head.
-    """
+    """Ends itself when its peer does not send a whole request in time, or does not read. It does not end because an
+    answer takes long, or never ends. uvicorn limits only the time between requests, and does not limit the size of a
+    head."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -74,6 +74,9 @@ class Connection(HttpToolsProtocol):
         can_write = not self.pipeline and not self.flow.write_paused
         answer = self._guards.answer_at_once(cast("Scope", cycle.scope)) if can_write else None
         if answer is None:
+            if can_write:
+                # The guards have looked at this request.
+                app = self._guards.admitted
             task = self.loop.create_task(cycle.run_asgi(app))
             task.add_done_callback(self.tasks.discard)
             self.tasks.add(task)

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pystreams.serving.access import Access
-from pystreams.serving.head import Head
+from pystreams.serving.head import Head, path_of
 from pystreams.serving.health_pages import is_for_health
 from pystreams.serving.limits import one_too_many, size_refusal
 
@@ -40,21 +40,20 @@ class Guards:
         #: Whether a request with this header Host may pass; None: all may.
         self._is_ours = None if "*" in hosts else _among({host.lower() for host in hosts})
 
-    def answer_at_once(self, scope: Scope) -> Response | None:
-        """The answer to a request, if there is one for which nobody has to be waited for."""
-        return self._answer(scope, Head(scope))
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        head = Head(scope)
-        answer = self._answer(scope, head)
-        is_probe = is_for_health(head.path)
-        if answer is None and not is_probe:
-            answer = one_too_many(self._at_work)
-        if answer is not None or is_probe:
-            await (answer or self._app)(scope, receive, send)
+        await (self.answer_at_once(scope) or self.admitted)(scope, receive, send)
+
+    async def admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Has a request answered for which ``answer_at_once`` has nothing."""
+        if is_for_health(path_of(scope)):
+            await self._app(scope, receive, send)
+            return
+        refused = one_too_many(self._at_work)
+        if refused is not None:
+            await refused(scope, receive, send)
             return
         self._at_work += 1
         try:
@@ -62,7 +61,9 @@ class Guards:
         finally:
             self._at_work -= 1
 
-    def _answer(self, scope: Scope, head: Head) -> Response | None:
+    def answer_at_once(self, scope: Scope) -> Response | None:
+        """The answer to a request, if there is one for which nobody has to be waited for."""
+        head = Head(scope)
         refused = self._refusal(scope, head)
         if refused is not None or self._at_once is None:
             return refused

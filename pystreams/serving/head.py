@@ -17,15 +17,20 @@ _FIELDS: Final = {
 }
 
 
+def path_of(scope: Scope) -> str:
+    """The path of a request, as the pages of the application have it: where the application is mounted, its own paths
+    follow that of the mount."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
+
+
 class Head:
-    """The path of a request, as the pages of the application have it, and the headers that decide about it (empty: it
-    does not have one)."""
+    """The path of a request, and the headers that decide about it (empty: it does not have one)."""
 
     __slots__ = ("accept", "authorization", "content_length", "host", "part", "path", "transfer_encoding")
 
     def __init__(self, scope: Scope) -> None:
-        # Where the application is mounted, its own paths follow that of the mount.
-        self.path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+        self.path = path_of(scope)
         self.host = self.authorization = self.content_length = self.transfer_encoding = ""
         self.accept = self.part = ""
         for name, value in reversed(scope["headers"]):

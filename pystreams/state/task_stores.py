@@ -55,7 +55,17 @@ _FLUSHES_MAX = 1_000
 class _Part:
     """One store with its layer and overlay."""
 
-    __slots__ = ("_measures", "_written", "context", "layer", "overlay", "spec", "store", "table")
+    __slots__ = (
+        "_mark_keys",
+        "_measures",
+        "_written",
+        "context",
+        "layer",
+        "overlay",
+        "spec",
+        "store",
+        "table",
+    )
 
     def __init__(self, context: StoreContext, layer: Layer, measures: StoreMeasures | None) -> None:
         self.context = context
@@ -65,7 +75,9 @@ class _Part:
         self.store = self.open(context)
         self.overlay = layer.overlay
         self.table: Any = layer.overlay.table
-        #: What the database has of ``layer.marks()``, as metadata.
+        #: The keys of ``layer.marks()`` among the database's metadata.
+        self._mark_keys = {name: f"{name}/{self.spec.name}".encode() for name in LAYER_MARKS}
+        #: What the database has of them.
         self._written: dict[bytes, bytes] = {}
 
     def open(self, context: StoreContext) -> Any:
@@ -81,20 +93,16 @@ class _Part:
 
     def load(self, stored: Mapping[bytes, bytes]) -> None:
         """Continue from the database's metadata."""
-        found = {name: stored.get(self._key(name), b"") for name in LAYER_MARKS}
-        self._written = {self._key(name): mark for name, mark in found.items()}
-        self.layer.load(found)
+        self._written = {key: stored.get(key, b"") for key in self._mark_keys.values()}
+        self.layer.load({name: self._written[key] for name, key in self._mark_keys.items()})
 
     def marks_to_write(self) -> dict[bytes, bytes]:
         """The layer's metadata that have changed. A bound that rises moves a store's time, though nothing is written to
         the store."""
-        now = {self._key(name): mark for name, mark in self.layer.marks().items()}
+        now = {self._mark_keys[name]: mark for name, mark in self.layer.marks().items()}
         changed = {key: mark for key, mark in now.items() if self._written.get(key) != mark}
         self._written.update(changed)
         return changed
-
-    def _key(self, name: str) -> bytes:
-        return f"{name}/{self.spec.name}".encode()
 
 
 def _nothing(_: StoreSpec) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar, overload
 
 from pystreams.clock import ManualClock, SystemClock
 from pystreams.config import StreamsConfig
-from pystreams.dsl.builder import StreamsBuilder, own_config, topology_of
+from pystreams.dsl.builder import StreamsBuilder, built_under, own_config, topology_of
 from pystreams.dsl.serdes import TypeOrSerde
 from pystreams.engine.commit import commit
 from pystreams.engine.failures.lateness import LateRecords
@@ -81,12 +81,7 @@ class TopologyTestDriver:
             SystemClock().now_ms() if initial_wall_clock is None else to_ms(initial_wall_clock)
         )
         plan = topology_of(topology, self.config)
-        built = plan.build(
-            self.config.application_id,
-            default_key_serde=self.config.default_key_serde,
-            default_value_serde=self.config.default_value_serde,
-            serde_settings=self.config.serde_settings,
-        )
+        built = built_under(plan, self.config)
         self._nodes = _in_order(plan, built)
         sources = [node for node in self._nodes if isinstance(node, SourceNode)]
         #: The patterns of sources, by their text. All topics of a pattern are read as one topic with this name.

@@ -25,7 +25,7 @@ _KEYS_REMEMBERED_MAX: Final = 100_000
 
 
 class Answerer(Protocol):
-    """Somebody who has stores, or a part of them. Both methods raise ``QueryError``, and ``OSError`` if a process that
+    """Somebody who has stores, or a part of them. All methods raise ``QueryError``, and ``OSError`` if a process that
     had to be asked is gone."""
 
     async def stores(self) -> list[StoreInfo]:

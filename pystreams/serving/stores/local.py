@@ -53,7 +53,7 @@ class _Prepared(NamedTuple):
 
 
 class LocalStores:
-    """Implements ``Answerer`` for one client. Its stream threads read the latest state, between two rounds of their
+    """Implements ``Answerer`` for one client. Its stream threads read the latest state, between two steps of their
     work; the caller reads the last commit."""
 
     def __init__(self, streams: Streams, clock: Clock | None = None) -> None:
@@ -79,38 +79,46 @@ class LocalStores:
         return sorted((info for info in infos if info.kind in KINDS), key=lambda info: info.name)
 
     async def ask(self, question: Question) -> Part:
-        part = self.ask_at_once(question) or await self._ask_soon(question)
-        return await self._beside(lambda: self._answer(self._prepared(question))) if part is None else part
+        if not self._is_short(question):
+            return await self._beside(lambda: self._answer(self._prepared(question)))
+        prepared = self._prepared(question)
+        if question.freshness != "latest":
+            part = self._answer_at_once(prepared)
+            return await self._beside(lambda: self._answer(prepared)) if part is None else part
+        likely = await self._in_likely_partition(prepared)
+        part = None if likely is None else _part_of_key(likely, prepared)
+        if part is not None:
+            return part
+        return await self._beside(lambda: self._answer(prepared, not_likely=likely is not None))
 
     def ask_at_once(self, question: Question) -> Part | None:
         if question.freshness == "latest" or not self._is_short(question):
             return None
-        prepared = self._prepared(question)
+        return self._answer_at_once(self._prepared(question))
+
+    def _answer_at_once(self, prepared: _Prepared) -> Part | None:
         # A change of threads would take longer than the read.
         return self._answer(prepared) if prepared.store.reads_at_once() else None
 
-    async def _ask_soon(self, question: Question) -> Part | None:
-        """The latest state of a key, read by the stream thread that should have it. None: it does not have the key."""
-        if question.freshness != "latest" or not self._is_short(question):
-            return None
-        reading, store = self._prepared(question)
+    async def _in_likely_partition(self, prepared: _Prepared) -> Answer[Page] | None:
+        """The latest state of a key, read by the stream thread that should have it. None: no thread has read it."""
+        reading, store = prepared
         likely = None if store.placing is None else _likely_partition(store.placing, reading.key)
-        if store.placing is None or likely is None:
+        if likely is None:
             return None
         try:
             call = store.latest_call(likely, self._page_of(reading))
             async with asyncio.timeout(WAIT_MS / 1000):
-                answer = None if call is None else await self._gathered.ask(*call)
+                return None if call is None else await self._gathered.ask(*call)
         except TimeoutError:
             raise UnreachableError(
-                f"store {question.store} could not be read in time",
+                f"store {reading.question.store} could not be read in time",
                 why="a stream thread was busy all the while",
                 hint="a function of the application is slow, or blocks; freshness=committed does not wait for it",
             ) from None
         except StateError as error:
             log.debug("the thread that had the partition cannot answer: %s", error)
             return None
-        return None if answer is None else _part_of_key(answer, store.placing, reading)
 
     async def _beside(self, work: Callable[[], T]) -> T:
         """The result of what may wait, in a thread of its own: the event loop has others to serve, too."""
@@ -161,13 +169,15 @@ class LocalStores:
             self._stores[alike] = store
         return store
 
-    def _answer(self, prepared: _Prepared) -> Part:
+    def _answer(self, prepared: _Prepared, *, not_likely: bool = False) -> Part:
+        """``not_likely``: the partition in which the key should be does not have it."""
         try:
-            return self._read(prepared.store, prepared.reading)
+            return self._read(prepared, not_likely)
         except StateError as error:
             raise _unreachable(error) from error
 
-    def _read(self, store: LocalStore, reading: Reading) -> Part:
+    def _read(self, prepared: _Prepared, not_likely: bool) -> Part:
+        reading, store = prepared
         question, read = reading.question, self._page_of(reading)
         placing = store.placing
         if placing is None:
@@ -179,10 +189,11 @@ class LocalStores:
                 why="the application starts",
                 hint="ask again in a moment",
             )
-        if question.key is not None and (likely := _likely_partition(placing, reading.key)) is not None:
+        likely = None if question.key is None or not_likely else _likely_partition(placing, reading.key)
+        if likely is not None:
             answer = store.answers(read, [likely]).by_partition.get(likely)
             # A partitioner that does not fit must not hide a key that is here.
-            if answer is not None and (found := _part_of_key(answer, placing, reading)):
+            if answer is not None and (found := _part_of_key(answer, prepared)):
                 return found
         answers = store.answers(read)
         with_entries = [partition for partition, one in answers.by_partition.items() if one.result.entries]
@@ -273,13 +284,13 @@ def _likely_partition(placing: Placing, key: object) -> int | None:
     return placing.partition_of(key, partition_for_key) if likely is None else likely
 
 
-def _part_of_key(answer: Answer[Page], placing: Placing, reading: Reading) -> Part | None:
+def _part_of_key(answer: Answer[Page], prepared: _Prepared) -> Part | None:
     """The whole answer, if a partition has something under the key."""
-    if not answer.result.entries:
+    reading, placing = prepared.reading, prepared.store.placing
+    if placing is None or not answer.result.entries:
         return None
-    part = _part(answer)
     where = {"partitions": placing.partitions, "partition": answer.partition, "single": reading.single}
-    return msgspec.structs.replace(part, **where)
+    return msgspec.structs.replace(_part(answer), **where)
 
 
 def _unreachable(error: StateError) -> UnreachableError:

@@ -35,6 +35,13 @@ def time_of(task: Task) -> int:
     return time
 
 
+def commit_what_is_beyond_the_bound(task: Task) -> None:
+    """5,000 was seen, and 10 is in force."""
+    task.cell.time.limit(10)
+    put(task, 5_000)
+    task.commit()
+
+
 def raise_bound(task: Task, bound_ms: int) -> None:
     task.cell.time.limit(bound_ms)
     task.cell.time.flushed(task.state.flush_caches)
@@ -43,9 +50,7 @@ def raise_bound(task: Task, bound_ms: int) -> None:
 @EXPIRING
 def test_a_time_that_only_a_bound_has_moved_is_kept(spec: StoreSpec, tmp_path: Path) -> None:
     with Task(spec, directory=tmp_path / "0_0") as task:
-        task.cell.time.limit(10)
-        put(task, 5_000)
-        task.commit()
+        commit_what_is_beyond_the_bound(task)
         assert time_of(task) == 10
         raise_bound(task, TIME_MAX)
         task.commit()
@@ -66,9 +71,7 @@ def test_what_was_seen_beyond_the_bound_comes_into_force_after_a_restart(
     spec: StoreSpec, tmp_path: Path
 ) -> None:
     with Task(spec, directory=tmp_path / "0_0") as task:
-        task.cell.time.limit(10)
-        put(task, 5_000)
-        task.commit()
+        commit_what_is_beyond_the_bound(task)
     with opened_behind_a_bound(spec, tmp_path / "0_0") as task:
         assert time_of(task) == 10
         raise_bound(task, 4_000)
@@ -97,9 +100,7 @@ def test_a_restore_takes_what_was_seen_by_the_last_commit_from_the_changelog(
 @EXPIRING
 def test_work_that_is_undone_leaves_what_was_seen_before(spec: StoreSpec, tmp_path: Path) -> None:
     with Task(spec, directory=tmp_path / "0_0") as task:
-        task.cell.time.limit(10)
-        put(task, 5_000)
-        task.commit()
+        commit_what_is_beyond_the_bound(task)
         put(task, 9_000)
         task.state.abort()
         raise_bound(task, TIME_MAX)
