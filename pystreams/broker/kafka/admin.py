@@ -167,7 +167,8 @@ class KafkaAdmin:
         return None if found is None or str(found) == _NO_ID else str(found)
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
-        """Returns when all brokers know the topics. Also raises ``ConfigError`` for settings that Kafka refuses."""
+        """Returns when all brokers know the topics, and all partitions have leaders. Also raises ``ConfigError`` for
+        settings that Kafka refuses."""
         if not topics:
             return
         wanted = {spec.name: spec for spec in topics}
@@ -196,6 +197,9 @@ class KafkaAdmin:
                     where=self._where,
                     hint="delete it, or choose another name",
                 )
+        # A broker tells others that it leads a new partition before it does. Records that are sent to it meanwhile may
+        # be lost, although their producer is idempotent: KAFKA-15591.
+        self.end_offsets([TopicPartition(spec.name, n) for spec in topics for n in range(spec.partitions)])
 
     def alter_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         """Change these settings and keep the others. Returns when the brokers show them, if the login may see them.
