@@ -11,6 +11,7 @@ from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from pystreams.serving.guards import Guards
+from pystreams.serving.turns import QuickTurns
 
 #: Beyond so many connections a new one takes the place of the one whose peer has been silent for longest. Connections
 #: with a request at work keep their places ...
@@ -31,8 +32,9 @@ class Connection(HttpToolsProtocol):
     answer takes long, or never ends. uvicorn limits only the time between requests, and does not limit the size of a
     head."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
+    def __init__(self, turns: QuickTurns, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self._turns = turns
         assert isinstance(self.app, Guards), "the server serves the pages of an application"
         self._guards = self.app
         #: When the peer has been waited for for too long, by the clock of the loop; None: it is not waited for.
@@ -66,6 +68,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head_bytes = 0
         self.ends_at = None
+        self._turns.asked()
         super().on_headers_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:

@@ -6,9 +6,10 @@ import ipaddress
 import ssl
 import threading
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, cast
 
 import uvicorn
 
@@ -19,6 +20,7 @@ from pystreams.serving.connections import Connection
 from pystreams.serving.live.routes import LivePage
 from pystreams.serving.pages import pages
 from pystreams.serving.stores.asking import Answerer
+from pystreams.serving.turns import QuickTurns
 from pystreams.serving.watched import Watched
 
 #: The end of the server waits for so long for pages at which somebody is still at work.
@@ -87,12 +89,13 @@ class HttpServer:
         #: Where other instances can ask for stores: ``host:port``; None: nowhere, as far as it is known.
         self.endpoint = None if self.closed else self.address.reached_by_others()
         hosts = (*_OWN_NAMES, address.name) if self.is_loopback else ("*",)
+        self._turns = QuickTurns()
         self._live_page = LivePage(watched, with_stores=answerer is not None)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 pages(watched, answerer, hosts, Access(token, self.closed), self._live_page),
                 loop="asyncio",
-                http=Connection,
+                http=cast("type[Connection]", partial(Connection, self._turns)),
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -122,4 +125,5 @@ class HttpServer:
         self._server.should_exit = True
         # A page may wait for a lock of the client for longer than anybody wants to wait for the end.
         self._thread.join(_END_S)
+        self._turns.end()
         self._socket.close()

@@ -21,18 +21,22 @@ QUESTION = Question("counts", "a")
 
 
 class Worker:
-    """It has the only partition, or not."""
+    """It has the only partition, or not; and answers at once, or not."""
 
-    def __init__(self, error: Exception | None = None, *, has: bool = True) -> None:
-        self.error, self.has = error, has
+    def __init__(self, error: Exception | None = None, *, has: bool = True, at_once: bool = False) -> None:
+        self.error, self.has, self._at_once = error, has, at_once
 
     async def stores(self) -> list[StoreInfo]:
         return []
 
-    def ask_at_once(self, question: Question) -> Part | None:
-        return None
+    def ask_at_once(self, _question: Question) -> Part | None:
+        return self._answer() if self._at_once else None
 
     async def ask(self, _question: Question) -> Part:
+        assert not self._at_once
+        return self._answer()
+
+    def _answer(self) -> Part:
         if self.error is not None:
             raise self.error
         if self.has:
@@ -64,10 +68,22 @@ def asked(answerer: Answerer, ask: Callable[[Line], Awaitable[object]]) -> objec
     return run_apart(over_a_line())
 
 
+@pytest.mark.parametrize("at_once", [False, True], ids=["in-a-task", "at-once"])
 @pytest.mark.parametrize("error", [ValueError("no number"), SerializationError("no number")])
-def test_whatever_a_serde_raises_is_told_to_the_one_who_asks(error: Exception) -> None:
+def test_whatever_a_serde_raises_is_told_to_the_one_who_asks(error: Exception, at_once: bool) -> None:
     with pytest.raises(FailedError, match="no number"):
-        asked(Worker(error), lambda line: line.ask(QUESTION))
+        asked(Worker(error, at_once=at_once), lambda line: line.ask(QUESTION))
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["in-tasks", "at-once"])
+def test_many_questions_at_once_get_a_reply_each(at_once: bool) -> None:
+    async def ask_many(line: Line) -> object:
+        return await asyncio.gather(*[line.ask(QUESTION) for _ in range(3_000)])
+
+    found = asked(Worker(at_once=at_once), ask_many)
+    assert isinstance(found, list)
+    assert all(isinstance(part, Part) and part.entries for part in found)
+    assert len(found) == 3_000
 
 
 def test_a_request_that_is_cancelled_does_not_close_the_line_for_others() -> None:

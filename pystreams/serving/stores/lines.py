@@ -20,6 +20,7 @@ from pystreams.serving.query_errors import as_query_error, query_error
 from pystreams.serving.stores.asking import Answerer
 from pystreams.serving.stores.parts import Part, StoreInfo
 from pystreams.serving.stores.questions import Question
+from pystreams.serving.turns import QuickTurns
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class Line:
         self._end = end
         self._numbers = count()
         self._waiting: dict[int, asyncio.Future[_Reply]] = {}
-        self._writer: asyncio.StreamWriter | None = None
+        self._questions: _Outbox | None = None
         self._opening: asyncio.Task[None] | None = None
         self._gone = False
 
@@ -102,13 +103,12 @@ class Line:
             self._opening = asyncio.create_task(self._open())
         # One whose request is cancelled does not end the opening, for which others wait.
         await asyncio.shield(self._opening)
-        if self._gone or self._writer is None:
+        if self._gone or self._questions is None:
             raise ConnectionError("the process has ended")
         number = next(self._numbers)
         waiting = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            self._writer.write(_framed(_Asked(number, question)))
-            await self._writer.drain()
+            await self._questions.put(_Asked(number, question))
             reply: _Reply = await waiting
         finally:
             del self._waiting[number]
@@ -119,10 +119,11 @@ class Line:
     async def _open(self) -> None:
         if self._gone:
             return
-        reader, self._writer = await asyncio.open_connection(sock=self._end)
-        self._reading = asyncio.create_task(self._read(reader))
+        reader, writer = await asyncio.open_connection(sock=self._end)
+        self._questions = _Outbox(writer)
+        self._reading = asyncio.create_task(self._read(reader, writer))
 
-    async def _read(self, reader: asyncio.StreamReader) -> None:
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 reply = _decode_reply(await _frame(reader))
@@ -136,8 +137,7 @@ class Line:
                 if not waiting.done():
                     waiting.set_exception(ConnectionError("the process has ended"))
         finally:
-            if self._writer is not None:
-                self._writer.close()
+            writer.close()
 
 
 class LineServer:
@@ -151,34 +151,70 @@ class LineServer:
 
     async def _serve(self) -> None:
         reader, writer = await asyncio.open_connection(sock=self._end)
+        replies, turns = _Outbox(writer), QuickTurns()
         try:
             while True:
                 asked = _decode_asked(await _frame(reader))
-                task = asyncio.create_task(self._answer(asked, writer))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                turns.asked()
+                reply = self._reply_at_once(asked)
+                if reply is None:
+                    task = asyncio.create_task(self._answer(asked, replies))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+                else:
+                    await replies.put(reply)
         except (EOFError, OSError) as ended:
             log.debug("nobody asks any more: %s", ended)
         finally:
+            turns.end()
             writer.close()
 
-    async def _answer(self, asked: _Asked, writer: asyncio.StreamWriter) -> None:
+    def _reply_at_once(self, asked: _Asked) -> _Reply | None:
+        """None: somebody has to be waited for."""
+        try:
+            part = None if asked.question is None else self._answerer.ask_at_once(asked.question)
+        except Exception as error:  # noqa: BLE001 - whoever asks gets it
+            return _refused(asked, error)
+        return None if part is None else _Answered(asked.number, part)
+
+    async def _answer(self, asked: _Asked, replies: _Outbox) -> None:
         reply: _Reply
         try:
             if asked.question is None:
                 reply = _Listed(asked.number, await self._answerer.stores())
             else:
                 reply = _Answered(asked.number, await self._answerer.ask(asked.question))
-        except Exception as error:
-            # Without a reply the one who asks would wait for nothing.
-            if not isinstance(error, StreamsError):
-                log.exception("a query failed")
-            refused = as_query_error(error)
-            reply = _Refused(
-                asked.number, refused.code, refused.what, refused.place, refused.why, refused.hint
-            )
-        writer.write(_framed(reply))
-        await writer.drain()
+        except Exception as error:  # noqa: BLE001 - whoever asks gets it
+            reply = _refused(asked, error)
+        await replies.put(reply)
+
+
+class _Outbox:
+    """Messages on their way. Those of one round of the event loop are written in one call: after each one, this thread
+    waits for the interpreter."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._messages: list[bytes] = []
+
+    async def put(self, message: _Asked | _Reply) -> None:
+        """Returns at once, unless the other process does not read."""
+        if not self._messages:
+            asyncio.get_running_loop().call_soon(self._write)
+        self._messages.append(_framed(message))
+        await self._writer.drain()
+
+    def _write(self) -> None:
+        self._writer.write(b"".join(self._messages))
+        self._messages.clear()
+
+
+def _refused(asked: _Asked, error: Exception) -> _Refused:
+    """The reply instead of an answer. Without a reply, the one who asks would wait for nothing."""
+    if not isinstance(error, StreamsError):
+        log.error("a query failed", exc_info=error)
+    refused = as_query_error(error)
+    return _Refused(asked.number, refused.code, refused.what, refused.place, refused.why, refused.hint)
 
 
 def _framed(message: _Asked | _Reply) -> bytes:

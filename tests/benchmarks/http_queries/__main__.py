@@ -1,8 +1,9 @@
-"""``python -m tests.benchmarks.http_queries``: the flights of 2013 are processed, alone and while others query.
+"""``python -m tests.benchmarks.http_queries``: flights are processed, alone and while others query.
 
-Queries ask for the present day of an airline, by HTTP, at a steady rate from the start to the end. The figures are the
-rate of processing with and without them, the times of the answers, and the processor time of both sides. Who asks takes
-a part of the machine, too: so there is a third kind of run, beside a neighbour that is as busy and asks nothing.
+The flights are those of 2013, as if the same had departed in each of several years. Queries ask for the present day of
+an airline, by HTTP, at a steady rate until the end. The figures are the rate of processing with and without them, the
+times of the answers, and the processor time of both sides. Who asks takes a part of the machine, too: so there is a
+third kind of run, beside a neighbour that is as busy and asks nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import os
 import re
 import resource
+import shutil
 import socket
 import subprocess
 import sys
@@ -21,13 +23,17 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from apps.flights_feed import data_folder, read_airlines
+from apps.flights import FLIGHTS
+from apps.flights_feed import data_folder, feed, read_airlines, read_flights
+from pystreams import open_log
 from tests.benchmarks.http_queries.load import Answers, ask
 
 ROOT = Path(__file__).resolve().parents[3]
 
 #: A neighbour works and rests once in this time, as a client does between two questions.
 _TURN_S = 0.001
+
+_YEAR_MS = 365 * 86_400_000
 
 
 @dataclass
@@ -41,15 +47,30 @@ class Run:
 
 def main() -> None:
     given = _parser().parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        log = Path(folder) / "log.db"
+        write_flights(log, given.years)
+        compare(given, log)
+
+
+def write_flights(path: Path, years: int) -> None:
+    with open_log(path) as log:
+        feed(log, data_folder())
+        flights = read_flights(data_folder())
+        for year in range(1, years):
+            log.produce_many(FLIGHTS, ((key, flight, at + year * _YEAR_MS) for key, flight, at in flights))
+
+
+def compare(given: argparse.Namespace, log: Path) -> None:
     runs: defaultdict[str, list[Run]] = defaultdict(list)
     # In turn, because the machine may have others to serve.
     for _ in range(given.repeats):
-        runs["alone"].append(run(given, 0))
+        runs["alone"].append(run(given, log, 0))
         for freshness in given.freshness:
-            asked = run(given, given.rate, freshness)
+            asked = run(given, log, given.rate, freshness)
             runs[freshness].append(asked)
             busy = asked.answers.cpu_s / asked.answers.took_s
-            runs[f"beside {freshness}"].append(run(given, 0, busy=busy))
+            runs[f"beside {freshness}"].append(run(given, log, 0, busy=busy))
     fastest = {kind: max(of_kind, key=lambda one: one.records_per_s) for kind, of_kind in runs.items()}
     print(f"alone: {fastest['alone'].records_per_s:,.0f} records/s")
     for freshness in given.freshness:
@@ -77,7 +98,9 @@ def _tell(alone: Run, asked: Run, beside: Run) -> None:
     )
 
 
-def run(given: argparse.Namespace, rate: float, freshness: str = "latest", busy: float = 0.0) -> Run:
+def run(
+    given: argparse.Namespace, log: Path, rate: float, freshness: str = "latest", busy: float = 0.0
+) -> Run:
     """One run. ``busy``: how much of a core a neighbour takes that does not ask."""
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         environment = {
@@ -87,14 +110,13 @@ def run(given: argparse.Namespace, rate: float, freshness: str = "latest", busy:
             "PYSTREAMS_STATE_DIR": f"{folder}/state",
             "PYSTREAMS_COMMIT_INTERVAL_MS": str(given.commit_ms),
         }
-        feed = (sys.executable, "-m", "apps.flights_feed", "--embedded-log", f"{folder}/log.db")
-        subprocess.run(feed, env=environment, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        shutil.copy(log, folder)
         before_s = _cpu_of_children_s()
-        log, answers = asyncio.run(_beside(environment, rate, freshness, busy))
+        said, answers = asyncio.run(_beside(environment, given.workers, rate, freshness, busy))
         cpu_s = _cpu_of_children_s() - before_s
-    found = re.search(r"([\d,]+) records? in ([\d.]+) s", log)
+    found = re.search(r"([\d,]+) records? in ([\d.]+) s", said)
     if found is None:
-        sys.exit(log)
+        sys.exit(said)
     return Run(float(found[1].replace(",", "")) / float(found[2]), cpu_s, answers)
 
 
@@ -104,22 +126,34 @@ def _cpu_of_children_s() -> float:
 
 
 async def _beside(
-    environment: dict[str, str], rate: float, freshness: str, busy: float
+    environment: dict[str, str], workers: int, rate: float, freshness: str, busy: float
 ) -> tuple[str, Answers]:
-    """The log of the application, which ends when it has caught up, and the answers."""
+    """The application runs until it has caught up: what it has logged, and the answers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    command = [
+        sys.executable,
+        "-m",
+        "pystreams",
+        "run",
+        "apps.flights",
+        "--until-caught-up",
+        "--http",
+        str(port),
+    ]
+    if workers:
+        command += ["--workers", str(workers)]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pystreams", "run", "apps.flights", "--until-caught-up", "--http", str(port)),
+        *command,
         env=environment,
         stderr=subprocess.PIPE,
     )
     ended = asyncio.Event()
     asking = ask("127.0.0.1", port, paths(freshness), rate, ended) if rate else _busy(busy, ended)
     meanwhile = asyncio.create_task(asking)
-    _, log = await process.communicate()
+    _, said = await process.communicate()
     ended.set()
-    return log.decode(), await meanwhile
+    return said.decode(), await meanwhile
 
 
 async def _busy(share: float, until: asyncio.Event) -> Answers:
@@ -146,6 +180,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--freshness", nargs="+", default=["latest", "committed"])
     parser.add_argument("--commit-ms", type=int, default=1_000, help="commit_interval_ms of the application")
+    parser.add_argument("--years", type=int, default=6, help="years of flights to process")
+    parser.add_argument("--workers", type=int, default=0, help="as for pystreams run; 0: without workers")
     parser.add_argument("--folder", help="where logs and state are, for a while")
     return parser
 

@@ -17,13 +17,18 @@ _PAUSE_S = 0.05
 
 @dataclass
 class Answers:
-    """How many there were by status (0: none came), and how long they took. ``cpu_s`` is the processor time that asking
-    took, of ``took_s`` seconds."""
+    """Those from the first one with status 200 on: before it the application starts. How many there were by status (0:
+    none came), and how long they took. ``cpu_s`` is the processor time that asking took, of ``took_s`` seconds."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     latencies_ms: list[float] = field(default_factory=list)
     cpu_s: float = 0.0
     took_s: float = 0.0
+
+    def add(self, status: int, latency_ms: float) -> None:
+        if status == 200 or self.latencies_ms:
+            self.statuses[status] += 1
+            self.latencies_ms.append(latency_ms)
 
     def percentile_ms(self, share: float) -> float:
         """The time within which this share of the answers came."""
@@ -86,8 +91,7 @@ class _Connection(asyncio.Protocol):
         if not end or len(body) < int(head.partition(b"content-length: ")[2].split(b"\r\n", 1)[0]):
             return
         assert self._due is not None
-        self._answers.statuses[int(head[9:12])] += 1
-        self._answers.latencies_ms.append((time.perf_counter() - self._due) * 1000)
+        self._answers.add(int(head[9:12]), (time.perf_counter() - self._due) * 1000)
         self._due = None
         self._free.append(self)
 

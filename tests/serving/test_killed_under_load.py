@@ -1,0 +1,197 @@
+"""One of two instances is killed while others ask for keys without a pause: each answer is right for the position that
+it names, and whoever has to wait waits no longer than until the other instance has taken over."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.cli.workers.workers_kit import WorkersRun
+from tests.kafka.support import Cluster
+from tests.live.support import Log, eventually
+from tests.serving.http_kit import get
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+PROGRAM = """
+from pystreams import App
+
+app = App(
+    "counting", poll_ms=10, commit_interval_ms=100, session_timeout_ms=3_000, heartbeat_interval_ms=500,
+    processing_guarantee="exactly_once_v2",
+)
+app.stream("in", key=str, value=int).group_by_key().count(name="counts")
+"""
+
+PARTITIONS = 4
+KEYS = [f"k{number}" for number in range(40)]
+#: Questions for one key come in these forms in turn.
+FORMS = ("freshness=latest", "freshness=committed")
+ASKING = 4
+PAUSE_S = 0.01
+#: How much longer than the change of hands an answer may take on a busy machine.
+SLACK_S = 5.0
+
+
+class Asked(NamedTuple):
+    """A question for a key, and its answer: when (monotonic), the status, and for 200 the count and the position."""
+
+    key: str
+    at_s: float
+    took_s: float
+    status: int
+    count: int
+    position: dict[str, dict[str, int]]
+
+
+@pytest.fixture
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    if request.param == "kafka":
+        yield request.getfixturevalue("cluster")
+    else:
+        log = Log(tmp_path)
+        yield log
+        log.close()
+
+
+class Load:
+    """Writes records and asks an instance for their keys, each from threads of its own, from ``with`` to its end."""
+
+    def __init__(self, log: Log, address: str) -> None:
+        self.asked: list[Asked] = []
+        self._log = log
+        self._address = address
+        self._end = threading.Event()
+        self._errors: list[BaseException] = []
+        self._threads = [threading.Thread(target=self._until_end, args=(self._write,), name="writes")]
+        self._threads += [
+            threading.Thread(target=self._until_end, args=(self._ask_from(number),), name=f"asks-{number}")
+            for number in range(ASKING)
+        ]
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        for thread in self._threads:
+            thread.join()
+        assert self._errors == []
+
+    def answers(self, key: str, since_s: float) -> bool:
+        """Whether both forms of a question for the key that came after a moment have got the count."""
+        found = [one.status for one in self.asked.copy() if one.key == key and one.at_s > since_s]
+        return len(found) >= 2 and found[-2:] == [200, 200]
+
+    def _until_end(self, steps: Generator[None, None, None]) -> None:
+        try:
+            with closing(steps):
+                # The pause is the rate: that is what a load is about.
+                while not self._end.wait(PAUSE_S):
+                    next(steps)
+        except BaseException as error:  # noqa: BLE001 - the test fails with it
+            self._errors.append(error)
+
+    @property
+    def _write(self) -> Generator[None, None, None]:
+        at = 0
+        while True:
+            at += 1
+            self._log.write("in", [(KEYS[at % len(KEYS)], 1, at)])
+            yield
+
+    def _ask_from(self, number: int) -> Generator[None, None, None]:
+        turn = number
+        with closing(http.client.HTTPConnection(self._address, timeout=60)) as connection:
+            while True:
+                self.asked.append(
+                    ask(connection, KEYS[turn // len(FORMS) % len(KEYS)], FORMS[turn % len(FORMS)])
+                )
+                turn += ASKING + 1
+                yield
+
+
+def ask(connection: http.client.HTTPConnection, key: str, form: str) -> Asked:
+    at_s = time.monotonic()
+    connection.request("GET", f"/stores/counts/keys/{key}?{form}")
+    answer = connection.getresponse()
+    body = json.loads(answer.read())
+    position = json.loads(answer.headers.get("Pystreams-Position", "{}"))
+    return Asked(key, at_s, time.monotonic() - at_s, answer.status, body.get("value", 0), position)
+
+
+def instance(log: Log, folder: Path, stack: ExitStack) -> tuple[WorkersRun, str]:
+    """A process of its own, and its address."""
+    folder.mkdir()
+    (folder / "counting.py").write_text(PROGRAM, encoding="utf-8")
+    where = (
+        {"PYSTREAMS_BOOTSTRAP_SERVERS": log.bootstrap_servers}
+        if isinstance(log, Cluster)
+        else {"PYSTREAMS_EMBEDDED_LOG": str(log.path / "log.db")}
+    )
+    run = WorkersRun(folder, "counting", "--http", "0", **where)
+    stack.callback(run.close)
+    return run, run.says(r"Metrics, health and stores are at http://(\S+):")[1]
+
+
+def offsets_by_key(log: Log) -> dict[str, tuple[int, list[int]]]:
+    """By key, its partition and the offsets of its records."""
+    found: dict[str, tuple[int, list[int]]] = {}
+    for place in log.partitions("in"):
+        for offset, line in log.lines(place).items():
+            assert line.key is not None
+            found.setdefault(line.key.decode(), (place.partition, []))[1].append(offset)
+    return found
+
+
+@pytest.mark.both_logs
+def test_each_answer_is_right_and_none_comes_after_the_change_of_hands(log: Log, tmp_path: Path):
+    log.create("in", partitions=PARTITIONS)
+    log.write("in", [(key, 1, 0) for key in KEYS])
+    with ExitStack() as stack:
+        (_, address), (victim, its_address) = (
+            instance(log, tmp_path / name, stack) for name in ("survivor", "victim")
+        )
+
+        def has(of: str) -> list[int]:
+            return get(of, "/stores/counts").json["here"]
+
+        eventually(lambda: len(has(address)) == len(has(its_address)) == PARTITIONS / 2, "both have a half")
+        with Load(log, address) as load:
+            start_s = time.monotonic()
+            for key in KEYS:
+                eventually(lambda key=key: load.answers(key, start_s), f"{key} is answered")
+            killed_s = time.monotonic()
+            victim.process.send_signal(signal.SIGKILL)
+            eventually(lambda: len(has(address)) == PARTITIONS, "the other one has taken over")
+            changed_s = time.monotonic()
+            for key in KEYS:
+                eventually(lambda key=key: load.answers(key, changed_s), f"{key} is answered again")
+
+    of_key = offsets_by_key(log)
+    assert {one.status for one in load.asked} <= {200, 503}
+    for one in load.asked:
+        if one.status == 200:
+            partition, offsets = of_key[one.key]
+            position = one.position["in"][str(partition)]
+            assert one.count == sum(offset < position for offset in offsets), one
+    change_s = changed_s - killed_s
+    slowest_s = max(one.took_s for one in load.asked)
+    last_refused_s = max((one.at_s for one in load.asked if one.status == 503), default=killed_s) - killed_s
+    print(
+        f"{len(load.asked):,} answers, the change of hands {change_s:.1f} s, the slowest answer {slowest_s:.1f} s, "
+        f"the last refusal for a question {last_refused_s:.1f} s after the kill"
+    )
+    assert slowest_s < change_s + SLACK_S
+    assert last_refused_s < change_s + SLACK_S
