@@ -4,5 +4,5 @@
 ask them with ``gathered_reads``), the calling thread reads the last commit itself (``committed_reads``) and the stores
 of global tables (``global_queries``).
 ``answers`` are answers and the demands on them, ``position`` is the input that an answer includes. ``placing`` finds
-the partition of a key and the member that owns it.
+the partition of a key, ``whereabouts`` the member that has it.
 """

@@ -10,8 +10,8 @@ from pystreams.clock import Clock, Deadline
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.queries.answers import Answer, Answers, Demands
-from pystreams.runtime.queries.placing import found_in
 from pystreams.runtime.queries.position import Position
+from pystreams.runtime.queries.whereabouts import found_in
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.runtime.threads.stream_thread import StreamThread

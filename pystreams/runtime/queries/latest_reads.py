@@ -12,8 +12,8 @@ from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.queries.answers import Answer, Answers, Demands
 from pystreams.runtime.queries.committed_reads import too_far
-from pystreams.runtime.queries.placing import found_in
 from pystreams.runtime.queries.position import Position
+from pystreams.runtime.queries.whereabouts import found_in
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.task_manager import TaskManager
 from pystreams.runtime.threads.stream_thread import StreamThread

@@ -1,8 +1,8 @@
-"""Finds the place of a key in a store: its partition, and the member of the group that has this partition."""
+"""Finds the partition of a key in a store, and says where partitions are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -10,8 +10,6 @@ from pystreams.errors import StateError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.nearest import listing
 from pystreams.partitioning import partition_for_key
-from pystreams.runtime.group.membership_data import Places
-from pystreams.runtime.threads.stream_thread import StreamThread
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology, SubTopology
 from pystreams.topology.nodes import ProcessorNode, SinkNode
@@ -43,34 +41,6 @@ class Found:
             return "is in another process, and the group has not announced which"
         owner = self.owners.get(partition)
         return f"is assigned to {owner}" if owner else "is not assigned at the moment"
-
-
-def owners_in(subtopology: int, threads: Iterable[StreamThread]) -> dict[int, str]:
-    """The member that has each partition of a sub-topology, as its last assignment says."""
-    owners: dict[int, str] = {}
-    for thread in threads:
-        owners |= thread.owners_of(subtopology)
-    return owners
-
-
-def found_in(subtopology: int, threads: Sequence[StreamThread], here: Collection[int]) -> Found:
-    """The places of the partitions of a sub-topology, some of which are ``here``."""
-    given = {
-        task.partition
-        for thread in threads
-        if (tasks := thread.tasks) is not None
-        for task in tasks.task_ids()
-        if task.subtopology == subtopology
-    }
-    return Found(here, given.difference(here), owners_in(subtopology, threads))
-
-
-def places_in(subtopology: int, threads: Iterable[StreamThread], partitions: int) -> dict[int, Places]:
-    """Who has each of the partitions of a sub-topology and who follows it, as the last assignments say."""
-    places = {partition: Places() for partition in range(partitions)}
-    for thread in threads:
-        places |= thread.places_of(subtopology)
-    return places
 
 
 @dataclass(frozen=True, slots=True)

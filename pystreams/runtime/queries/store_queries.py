@@ -12,7 +12,8 @@ from pystreams.runtime.group.membership_data import Places
 from pystreams.runtime.queries.answers import Answer, Answers, Demands, nothing
 from pystreams.runtime.queries.committed_reads import committed_answers, reads_at_once
 from pystreams.runtime.queries.latest_reads import latest_answers, latest_call
-from pystreams.runtime.queries.placing import Placing, places_in
+from pystreams.runtime.queries.placing import Placing
+from pystreams.runtime.queries.whereabouts import places_in
 from pystreams.runtime.tasks.task_manager import TaskManager
 from pystreams.runtime.threads.stream_thread import StreamThread
 
