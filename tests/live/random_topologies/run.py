@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -121,12 +121,28 @@ def _in_process(log: Log, trial: Trial, built: BuiltTopology, recorder: Recorder
         if trial.middle == "join":
             # The whole result is with one client again.
             assert other.close(1000 * TIMEOUT_S)
-        eventually(
-            lambda: _tasks_here(streams) == set(tasks_of(built, log.admin.partition_counts())), "all tasks"
-        )
+        tasks = set(tasks_of(built, log.admin.partition_counts()))
+        eventually(lambda: _tasks_here(streams) == tasks, "all tasks")
         caught_up(streams)
         names = [spec.name for spec in built.stores if spec.kind not in NOT_QUERIED]
-        return {name: sorted(map(repr, streams.store(name).all())) for name in names}
+        return {name: _queried(streams, name, tasks) for name in names}
+
+
+def _queried(streams: Streams, store: str, tasks: Collection[TaskId]) -> list[str]:
+    """All entries. A query covers the tasks that run at its moment; while threads exchange some it is asked again."""
+    of_store = {number for number, sub in enumerate(streams.built.subtopologies) if _has(sub, store)}
+    partitions = {task.partition for task in tasks if task.subtopology in of_store}
+
+    def whole() -> list[list[Any]] | None:
+        answers = streams.store(store).ask(lambda opened: list(opened.all()))
+        return [answer.result for answer in answers] if {a.partition for a in answers} == partitions else None
+
+    results = eventually(whole, f"all partitions of {store}")
+    return sorted(repr(entry) for result in results for entry in result)
+
+
+def _has(sub: SubTopology, store: str) -> bool:
+    return any(spec.name == store for spec in sub.stores)
 
 
 def _tasks_here(streams: Streams) -> set[TaskId]:
