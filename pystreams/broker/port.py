@@ -382,7 +382,8 @@ class Admin(Protocol):
         ...
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
-        """Create topics; an existing topic with the same partition count is left unchanged.
+        """Create topics, which take records when this returns; an existing topic with the same partition count is left
+        unchanged.
 
         Raises ``TopicError`` for another partition count.
         """

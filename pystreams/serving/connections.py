@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from starlette.types import Scope
@@ -23,6 +24,10 @@ CONNECTIONS_HELD_MAX: Final = CONNECTIONS_MAX + 64
 
 #: A peer has this time for a whole request, and as long to take what is ready for it.
 CONNECTION_S: Final = 10.0
+
+#: The pages for which threads take turns more often, and the statuses of requests that were not refused.
+_STORES: Final = b"/stores/"
+_ANSWERED: Final = (200, 404)
 
 #: The largest head of a request: the path and all headers.
 HEAD_BYTES_MAX: Final = 16_384
@@ -49,7 +54,9 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         # asyncio does this only for sockets whose protocol is named. Without it, the body of an answer waits until the
         # client has acknowledged the head, which takes it 40 ms.
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # macOS refuses it if the client has gone already.
+        with suppress(OSError):
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > CONNECTIONS_MAX:
             silent = _longest_silent(self.connections)
             if silent is not None:
@@ -72,7 +79,6 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head_bytes = 0
         self.ends_at = None
-        self._turns.asked()
         super().on_headers_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -80,6 +86,8 @@ class Connection(HttpToolsProtocol):
         # With requests behind this one, or with a client that does not read, the task takes them in turn.
         can_write = not self.pipeline and not self.flow.write_paused
         answer = self._guards.answer_at_once(cast("Scope", cycle.scope)) if can_write else None
+        if self.url.startswith(_STORES) and (answer is None or answer.status_code in _ANSWERED):
+            self._turns.asked()
         if answer is None:
             if can_write:
                 # The guards have looked at this request.

@@ -110,9 +110,7 @@ class HttpServer:
                 ssl_keyfile=None if tls is None else str(tls.key),
             )
         )
-        self._thread = threading.Thread(
-            target=self._server.run, args=([self._socket],), name="http", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -125,5 +123,10 @@ class HttpServer:
         self._server.should_exit = True
         # A page may wait for a lock of the client for longer than anybody wants to wait for the end.
         self._thread.join(_END_S)
-        self._turns.end()
         self._socket.close()
+
+    def _run(self) -> None:
+        try:
+            self._server.run([self._socket])
+        finally:
+            self._turns.end()

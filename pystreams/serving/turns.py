@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from math import isclose
 from typing import Final
 
-#: The switch interval while requests come. A shorter one costs more changes between threads than it saves waiting.
-QUICK_S: Final = 0.0005
+#: The switch interval while requests come. With a shorter one, changes between threads would take more time than it
+#: saves.
+QUICK_S: Final = 0.002
 
 #: It stays that short for so long after the last request.
 LASTS_S: Final = 1.0
@@ -21,8 +23,8 @@ class QuickTurns:
     """Shortens the switch interval of the process while requests come. Used in one event loop."""
 
     def __init__(self) -> None:
-        #: What the interval is set to when no more requests come.
-        self._usual_s = sys.getswitchinterval()
+        #: The interval that was shortened; None: nothing was.
+        self._usual_s: float | None = None
         self._ends_at = 0.0
         self._end: asyncio.TimerHandle | None = None
 
@@ -30,18 +32,21 @@ class QuickTurns:
         """A request has come."""
         loop = asyncio.get_running_loop()
         self._ends_at = loop.time() + LASTS_S
-        if sys.getswitchinterval() > QUICK_S:
-            self._usual_s = sys.getswitchinterval()
+        interval_s = sys.getswitchinterval()
+        if interval_s > QUICK_S and not _is_quick(interval_s):
+            self._usual_s = interval_s
             sys.setswitchinterval(QUICK_S)
         if self._end is None:
             self._end = loop.call_at(self._ends_at, self._end_if_quiet)
 
     def end(self) -> None:
-        """No more requests come."""
+        """Restore the interval, unless somebody else has changed it meanwhile."""
         if self._end is not None:
             self._end.cancel()
             self._end = None
+        if self._usual_s is not None and _is_quick(sys.getswitchinterval()):
             sys.setswitchinterval(self._usual_s)
+        self._usual_s = None
 
     def _end_if_quiet(self) -> None:
         loop = asyncio.get_running_loop()
@@ -49,3 +54,7 @@ class QuickTurns:
             self.end()
         else:
             self._end = loop.call_at(self._ends_at, self._end_if_quiet)
+
+
+def _is_quick(interval_s: float) -> bool:
+    return isclose(interval_s, QUICK_S)

@@ -1,11 +1,10 @@
-"""One of two instances is killed while others ask for keys without a pause: each answer is right for the position that
+"""One of two instances is killed while others ask for keys all the time: each answer is right for the position that
 it names, and whoever has to wait waits no longer than until the other instance has taken over."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import signal
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -38,14 +37,17 @@ KEYS = [f"k{number}" for number in range(40)]
 FORMS = ("freshness=latest", "freshness=committed")
 ASKING = 4
 PAUSE_S = 0.01
-#: How much longer than the change of hands an answer may take on a busy machine.
-SLACK_S = 5.0
+#: As in the program.
+SESSION_S = 3.0
+#: How much longer everything may take on a busy machine.
+SLACK_S = 20.0
 
 
 class Asked(NamedTuple):
     """A question for a key, and its answer: when (monotonic), the status, and for 200 the count and the position."""
 
     key: str
+    form: str
     at_s: float
     took_s: float
     status: int
@@ -72,7 +74,7 @@ class Load:
         self._address = address
         self._end = threading.Event()
         self._errors: list[BaseException] = []
-        self._threads = [threading.Thread(target=self._until_end, args=(self._write,), name="writes")]
+        self._threads = [threading.Thread(target=self._until_end, args=(self._write(),), name="writes")]
         self._threads += [
             threading.Thread(target=self._until_end, args=(self._ask_from(number),), name=f"asks-{number}")
             for number in range(ASKING)
@@ -91,8 +93,8 @@ class Load:
 
     def answers(self, key: str, since_s: float) -> bool:
         """Whether both forms of a question for the key that came after a moment have got the count."""
-        found = [one.status for one in self.asked.copy() if one.key == key and one.at_s > since_s]
-        return len(found) >= 2 and found[-2:] == [200, 200]
+        last = {one.form: one.status for one in self.asked.copy() if one.key == key and one.at_s > since_s}
+        return last == dict.fromkeys(FORMS, 200)
 
     def _until_end(self, steps: Generator[None, None, None]) -> None:
         try:
@@ -103,7 +105,6 @@ class Load:
         except BaseException as error:  # noqa: BLE001 - the test fails with it
             self._errors.append(error)
 
-    @property
     def _write(self) -> Generator[None, None, None]:
         at = 0
         while True:
@@ -112,13 +113,12 @@ class Load:
             yield
 
     def _ask_from(self, number: int) -> Generator[None, None, None]:
-        turn = number
+        questions = [(key, form) for key in KEYS for form in FORMS]
+        turn = number * len(questions) // ASKING
         with closing(http.client.HTTPConnection(self._address, timeout=60)) as connection:
             while True:
-                self.asked.append(
-                    ask(connection, KEYS[turn // len(FORMS) % len(KEYS)], FORMS[turn % len(FORMS)])
-                )
-                turn += ASKING + 1
+                self.asked.append(ask(connection, *questions[turn % len(questions)]))
+                turn += 1
                 yield
 
 
@@ -128,7 +128,7 @@ def ask(connection: http.client.HTTPConnection, key: str, form: str) -> Asked:
     answer = connection.getresponse()
     body = json.loads(answer.read())
     position = json.loads(answer.headers.get("Pystreams-Position", "{}"))
-    return Asked(key, at_s, time.monotonic() - at_s, answer.status, body.get("value", 0), position)
+    return Asked(key, form, at_s, time.monotonic() - at_s, answer.status, body.get("value", 0), position)
 
 
 def instance(log: Log, folder: Path, stack: ExitStack) -> tuple[WorkersRun, str]:
@@ -156,7 +156,7 @@ def offsets_by_key(log: Log) -> dict[str, tuple[int, list[int]]]:
 
 
 @pytest.mark.both_logs
-def test_each_answer_is_right_and_none_comes_after_the_change_of_hands(log: Log, tmp_path: Path):
+def test_answers_are_right_and_come_soon_after_the_change_of_hands(log: Log, tmp_path: Path):
     log.create("in", partitions=PARTITIONS)
     log.write("in", [(key, 1, 0) for key in KEYS])
     with ExitStack() as stack:
@@ -167,13 +167,18 @@ def test_each_answer_is_right_and_none_comes_after_the_change_of_hands(log: Log,
         def has(of: str) -> list[int]:
             return get(of, "/stores/counts").json["here"]
 
+        def is_there(key: str, form: str) -> bool:
+            return get(address, f"/stores/counts/keys/{key}?{form}").status == 200
+
         eventually(lambda: len(has(address)) == len(has(its_address)) == PARTITIONS / 2, "both have a half")
+        for key in KEYS:
+            eventually(lambda key=key: all(is_there(key, form) for form in FORMS), f"{key} is counted")
         with Load(log, address) as load:
             start_s = time.monotonic()
             for key in KEYS:
                 eventually(lambda key=key: load.answers(key, start_s), f"{key} is answered")
             killed_s = time.monotonic()
-            victim.process.send_signal(signal.SIGKILL)
+            victim.process.kill()
             eventually(lambda: len(has(address)) == PARTITIONS, "the other one has taken over")
             changed_s = time.monotonic()
             for key in KEYS:
@@ -193,5 +198,7 @@ def test_each_answer_is_right_and_none_comes_after_the_change_of_hands(log: Log,
         f"{len(load.asked):,} answers, the change of hands {change_s:.1f} s, the slowest answer {slowest_s:.1f} s, "
         f"the last refusal for a question {last_refused_s:.1f} s after the kill"
     )
-    assert slowest_s < change_s + SLACK_S
+    assert change_s < SESSION_S + SLACK_S
     assert last_refused_s < change_s + SLACK_S
+    waiting = [one.at_s + one.took_s for one in load.asked if one.at_s < changed_s]
+    assert max(waiting) < changed_s + SLACK_S

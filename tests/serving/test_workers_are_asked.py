@@ -29,18 +29,21 @@ class Worker:
     async def stores(self) -> list[StoreInfo]:
         return []
 
-    def ask_at_once(self, _question: Question) -> Part | None:
-        return self._answer() if self._at_once else None
+    def ask_at_once(self, question: Question) -> Part | None:
+        return self._answer(question) if self._at_once else None
 
-    async def ask(self, _question: Question) -> Part:
+    async def ask(self, question: Question) -> Part:
         assert not self._at_once
-        return self._answer()
+        return self._answer(question)
 
-    def _answer(self) -> Part:
+    def _answer(self, question: Question) -> Part:
         if self.error is not None:
             raise self.error
         if self.has:
-            return Part([Entry(Place(b"a"), b"1")], read=[0], partitions=1, partition=0, single=True)
+            assert question.key is not None
+            return Part(
+                [Entry(Place(question.key.encode()), b"1")], read=[0], partitions=1, partition=0, single=True
+            )
         return Part(partitions=1, partition=0, single=True)
 
 
@@ -78,12 +81,21 @@ def test_whatever_a_serde_raises_is_told_to_the_one_who_asks(error: Exception, a
 @pytest.mark.parametrize("at_once", [False, True], ids=["in-tasks", "at-once"])
 def test_many_questions_at_once_get_a_reply_each(at_once: bool) -> None:
     async def ask_many(line: Line) -> object:
-        return await asyncio.gather(*[line.ask(QUESTION) for _ in range(3_000)])
+        return await asyncio.gather(*[line.ask(Question("counts", key)) for key in keys])
 
+    keys = [f"k{n}" for n in range(3_000)]
     found = asked(Worker(at_once=at_once), ask_many)
     assert isinstance(found, list)
-    assert all(isinstance(part, Part) and part.entries for part in found)
-    assert len(found) == 3_000
+    assert [part.entries[0].place.key.decode() for part in found] == keys
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["in-a-task", "at-once"])
+def test_an_error_that_cannot_be_written_ends_no_line(at_once: bool) -> None:
+    with pytest.raises(FailedError, match=r"half a pair: \?"):
+        asked(
+            Worker(SerializationError("half a pair: \ud800"), at_once=at_once),
+            lambda line: line.ask(QUESTION),
+        )
 
 
 def test_a_request_that_is_cancelled_does_not_close_the_line_for_others() -> None:

@@ -167,8 +167,8 @@ class KafkaAdmin:
         return None if found is None or str(found) == _NO_ID else str(found)
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
-        """Returns when all brokers know the topics, and all partitions have leaders. Also raises ``ConfigError`` for
-        settings that Kafka refuses."""
+        """Returns when brokers show the topics, and new ones have leaders that take records. Also raises
+        ``ConfigError`` for settings that Kafka refuses, and ``BrokerUnavailableError``."""
         if not topics:
             return
         wanted = {spec.name: spec for spec in topics}
@@ -184,9 +184,11 @@ class KafkaAdmin:
             ],
             request_timeout=_TIMEOUT_S,
         )
+        created = []
         for name, future in futures.items():
             try:
                 future.result()
+                created.append(name)
             except KafkaException as exception:
                 self._not_created(exception, name)
         counts = self._wait_for(lambda counts: wanted.keys() <= counts.keys(), f"topics {', '.join(wanted)}")
@@ -197,9 +199,28 @@ class KafkaAdmin:
                     where=self._where,
                     hint="delete it, or choose another name",
                 )
-        # A broker tells others that it leads a new partition before it does. Records that are sent to it meanwhile may
-        # be lost, although their producer is idempotent: KAFKA-15591.
-        self.end_offsets([TopicPartition(spec.name, n) for spec in topics for n in range(spec.partitions)])
+        if created:
+            self._wait_for_leaders([wanted[name] for name in created])
+
+    def _wait_for_leaders(self, topics: Collection[TopicSpec]) -> None:
+        """Wait until the leaders of new topics answer. A broker says that it leads a partition before it does, and
+        records that are sent to it meanwhile may be lost, although their producer is idempotent: KAFKA-15591."""
+        partitions = [TopicPartition(topic.name, n) for topic in topics for n in range(topic.partitions)]
+        deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
+        while True:
+            try:
+                self.end_offsets(partitions, deadline.remaining_ms())
+            except (TopicError, BrokerUnavailableError) as error:
+                # A leader may be the last broker that learns of a topic, and say that there is none.
+                if deadline.expired():
+                    raise BrokerUnavailableError(
+                        f"Topics {', '.join(topic.name for topic in topics)} cannot be written to",
+                        where=self._where,
+                        why=f"not all of their leaders have answered within {_SPREAD_TIMEOUT_S:g} s: {error}",
+                    ) from None
+                time.sleep(_SPREAD_PAUSE_S)
+            else:
+                return
 
     def alter_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         """Change these settings and keep the others. Returns when the brokers show them, if the login may see them.

@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 
 _LENGTH_BYTES: Final = 4
 
+#: So many replies at most wait for the end of a round of the event loop.
+_WAITING_MAX: Final = 32
+
 
 class _Asked(msgspec.Struct, frozen=True, tag=True):
     """``question`` None: the list of stores is wanted."""
@@ -108,7 +111,7 @@ class Line:
         number = next(self._numbers)
         waiting = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            await self._questions.put(_Asked(number, question))
+            await self._questions.put(_framed(_Asked(number, question)))
             reply: _Reply = await waiting
         finally:
             del self._waiting[number]
@@ -161,60 +164,69 @@ class LineServer:
                     task = asyncio.create_task(self._answer(asked, replies))
                     self._tasks.add(task)
                     task.add_done_callback(self._tasks.discard)
-                else:
-                    await replies.put(reply)
+                    continue
+                await replies.put(reply)
+                if replies.waiting >= _WAITING_MAX:
+                    await asyncio.sleep(0)
         except (EOFError, OSError) as ended:
             log.debug("nobody asks any more: %s", ended)
         finally:
             turns.end()
             writer.close()
 
-    def _reply_at_once(self, asked: _Asked) -> _Reply | None:
+    def _reply_at_once(self, asked: _Asked) -> bytes | None:
         """None: somebody has to be waited for."""
         try:
             part = None if asked.question is None else self._answerer.ask_at_once(asked.question)
+            return None if part is None else _framed(_Answered(asked.number, part))
         except Exception as error:  # noqa: BLE001 - whoever asks gets it
             return _refused(asked, error)
-        return None if part is None else _Answered(asked.number, part)
 
     async def _answer(self, asked: _Asked, replies: _Outbox) -> None:
-        reply: _Reply
         try:
             if asked.question is None:
-                reply = _Listed(asked.number, await self._answerer.stores())
+                reply = _framed(_Listed(asked.number, await self._answerer.stores()))
             else:
-                reply = _Answered(asked.number, await self._answerer.ask(asked.question))
+                reply = _framed(_Answered(asked.number, await self._answerer.ask(asked.question)))
         except Exception as error:  # noqa: BLE001 - whoever asks gets it
             reply = _refused(asked, error)
         await replies.put(reply)
 
 
 class _Outbox:
-    """Messages on their way. Those of one round of the event loop are written in one call: after each one, this thread
-    waits for the interpreter."""
+    """Messages on their way. Those of one round of the event loop are written in one call: after each system call, this
+    thread waits for the interpreter."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._messages: list[bytes] = []
 
-    async def put(self, message: _Asked | _Reply) -> None:
-        """Returns at once, unless the other process does not read."""
+    @property
+    def waiting(self) -> int:
+        """The number of messages that are not written yet."""
+        return len(self._messages)
+
+    async def put(self, message: bytes) -> None:
+        """Have a message written. Waits while the other process does not read those that were written before."""
         if not self._messages:
             asyncio.get_running_loop().call_soon(self._write)
-        self._messages.append(_framed(message))
+        self._messages.append(message)
         await self._writer.drain()
 
     def _write(self) -> None:
-        self._writer.write(b"".join(self._messages))
-        self._messages.clear()
+        messages, self._messages = self._messages, []
+        self._writer.write(b"".join(messages))
 
 
-def _refused(asked: _Asked, error: Exception) -> _Refused:
+def _refused(asked: _Asked, error: Exception) -> bytes:
     """The reply instead of an answer. Without a reply, the one who asks would wait for nothing."""
     if not isinstance(error, StreamsError):
         log.error("a query failed", exc_info=error)
     refused = as_query_error(error)
-    return _Refused(asked.number, refused.code, refused.what, refused.place, refused.why, refused.hint)
+    texts = (refused.code, refused.what, refused.place, refused.why, refused.hint)
+    # What cannot be encoded, such as half a surrogate pair, must not end the line for all others.
+    texts = tuple(text.encode(errors="replace").decode() for text in texts)
+    return _framed(_Refused(asked.number, *texts))
 
 
 def _framed(message: _Asked | _Reply) -> bytes:

@@ -5,12 +5,16 @@ second is taken, loses the first, idempotent or not (KAFKA-15591)."""
 
 from __future__ import annotations
 
+import pytest
 from confluent_kafka import TopicPartition as Location
 from confluent_kafka.admin import OffsetSpec
 
+from pystreams.broker.kafka.admin import KafkaAdmin
 from pystreams.broker.port import TopicSpec
+from pystreams.errors import TopicError
 from tests.kafka.support import Cluster
 
+#: With so many, the last leaders always take longer than the topic needs to be shown.
 PARTITIONS = 100
 
 
@@ -19,3 +23,22 @@ def test_every_partition_of_a_created_topic_has_a_leader_that_answers(cluster: C
     asked = {Location("new", partition): OffsetSpec.latest() for partition in range(PARTITIONS)}
     answers = cluster.broker._client.list_offsets(asked, request_timeout=10)
     assert [answer.result().offset for answer in answers.values()] == [0] * PARTITIONS
+
+
+def test_a_leader_that_does_not_know_the_topic_yet_is_asked_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    real, refused = KafkaAdmin.end_offsets, [TopicError("Offsets cannot be listed")] * 2
+
+    def end_offsets(*arguments, **named):
+        if refused:
+            raise refused.pop()
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(KafkaAdmin, "end_offsets", end_offsets)
+    cluster.admin.create_topics([TopicSpec("new", 1)])
+    assert not refused
+    # Nobody has to lead a topic that was there before.
+    refused.append(TopicError("Offsets cannot be listed"))
+    cluster.admin.create_topics([TopicSpec("new", 1)])
+    assert refused
