@@ -425,8 +425,8 @@ class Admin(Protocol):
 
     def group_offsets(self, group: str, *, stable: bool = True) -> dict[TopicPartition, CommittedOffset]:
         """The offsets that a group has committed. With ``stable``, wait for commits that are under way in transactions,
-        whose outcome is not known yet; otherwise return the last ones before them. Who only needs to know how far the
-        group has come at least asks without it, because in a large group some commit is always under way. Raises
+        whose outcome is not known yet; otherwise return the last ones before them. Callers that need only a
+        lower bound pass False, because in a large group some commit is always under way. Raises
         ``BrokerUnavailableError`` if there is no answer in time."""
         ...
 

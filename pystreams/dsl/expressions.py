@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, Never, NoReturn
 
-from pystreams.dsl.aggregates.value_types import part_of, type_of_values
+from pystreams.dsl.value_types import part_of, type_of_values
 from pystreams.errors import TopologyError
 from pystreams.functions import Form, UserFunction
 from pystreams.serde.base import AnySerde
@@ -30,7 +30,7 @@ class Bound(NamedTuple):
 
 
 class Expression:
-    """What is computed of a value. Comparisons, ``+``, ``-``, ``*``, ``&``, ``|`` and ``~`` make others of it.
+    """A computation on a value. Comparisons, ``+``, ``-``, ``*``, ``&``, ``|`` and ``~`` combine expressions.
 
     If an operand is null (None), the result is null; that of ``&`` and ``|`` only if the other operand does not decide,
     as in SQL.

@@ -179,8 +179,8 @@ class GlobalState:
         return {partition: offset for partition, offset in found.items() if isinstance(offset, int)}
 
     def without_position(self) -> list[str]:
-        """Persistent stores with content that nobody knows how far it goes: they were filled from another topic, or a
-        crash has interrupted their first commit."""
+        """Persistent stores whose content has no known offset: they were filled from another topic, or a crash has
+        interrupted their first commit."""
         known = {partition.topic for partition in self.positions()}
         unknown = [self.store_of[topic] for topic in sorted(self._persistent - known)]
         return [store for store in unknown if not self._state.is_empty(store)]

@@ -202,7 +202,7 @@ def setting_up(what: str, task_id: TaskId) -> Iterator[None]:
         raise ProcessingError(
             f"{what} cannot be set up: {summarize(error)}",
             where=f"task {task_id}",
-            hint="mend the serde or the function that raised; no handler is asked where no record is at work",
+            hint="correct the serde or the function that raised; handlers are only called for errors with a record",
         ) from error
 
 

@@ -207,7 +207,7 @@ def encode_committed(
     overflow: Overflow | None = None,
 ) -> dict[TopicPartition, CommittedOffset]:
     """The offsets to commit for one task. Each has the next offset, the partition time, and all entries of the task, as
-    far as they fit. What does not goes to ``overflow``; if that is None, the broker refuses the commit."""
+    far as they fit. Entries that do not fit go to ``overflow``; if it is None, the broker refuses the commit."""
 
     def encode(own: Mapping[str, int], foreign: Mapping[str, int]) -> dict[TopicPartition, CommittedOffset]:
         committed: dict[TopicPartition, CommittedOffset] = {}

@@ -59,7 +59,7 @@ def reached_the_end(streams: Runnable) -> bool:
         if streams.caught_up():
             return True
     except BrokerUnavailableError as error:
-        log.warning("whether everything is processed is not known: %s", error)
+        log.warning("it is not known whether all records are processed: %s", error)
         return False
     if streams.progress().lag == 0:
         streams.request_commit()

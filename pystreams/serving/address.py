@@ -61,8 +61,8 @@ class Address:
         return f"[{self.host}]" if ":" in self.host else self.host
 
     def reached_by_others(self) -> str | None:
-        """``host:port`` for other processes. Of an address that stands for all of this machine it is the one that
-        the machine's name has; None if that is of this machine alone."""
+        """``host:port`` for other processes. For a wildcard address (``0.0.0.0``) it is that of the machine's
+        name; None if that is a loopback address."""
         if self.host not in _ALL:
             return str(self)
         try:

@@ -55,7 +55,7 @@ def carrying(headers: Headers, own: Headers) -> Headers:
 
 
 def _is_sampled(value: bytes) -> bool:
-    """Whether somebody has sampled it, as far as that is seen quickly: of most traces nobody has."""
+    """Whether the trace is sampled, from the flags alone: a cheap check, because most traces are not sampled."""
     return len(value) > _FLAGS_END and value[_FLAGS_END] in _SAMPLED
 
 

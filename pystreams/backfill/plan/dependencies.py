@@ -2,8 +2,8 @@
 
 An internal topic needs all inputs whose records can reach its sink: along the edges of the graph, and through a store
 that one node writes and another reads. These needs form a graph of *inputs* (a sub-topology and a topic). A cycle in it
-would be a topic that feeds itself, which no order of slices can compute. A cycle of sub-topologies is none: one is
-visited again, with its state, for the inputs that were not complete at its first visit.
+would be a topic that feeds itself, which no order of slices can compute. A cycle of sub-topologies can be computed: one
+of them runs again, with its state, for the inputs that were not complete at its first run.
 """
 
 from __future__ import annotations

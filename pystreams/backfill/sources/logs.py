@@ -89,7 +89,7 @@ class EmbeddedSource:
             yield admin
 
     def _open(self) -> EmbeddedBroker:
-        # Opened to be read: where there is none, none is made.
+        # It is only read, so a missing log is an error and is not created.
         if not Path(self.path).exists():
             raise BrokerUnavailableError(
                 f"there is no embedded log at {self.path}",

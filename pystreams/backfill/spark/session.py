@@ -39,8 +39,8 @@ def spark_session(
 
 
 def _stop(session: SparkSession) -> None:
-    """Stop a session, unless its JVM has ended before: a scheduler sends SIGTERM to the whole process group. What ended
-    the work is what counts then."""
+    """Stop a session, unless its JVM has ended before: a scheduler sends SIGTERM to the whole process group. Errors
+    of the stop are ignored then, because the error that ended the work is reported."""
     with warnings.catch_warnings(), suppress(OSError, Py4JError):
         warnings.simplefilter("ignore", RuntimeWarning)
         session.stop()

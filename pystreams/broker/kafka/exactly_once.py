@@ -351,6 +351,7 @@ class ExactlyOnceProducer(RecordSender):
             what,
             where=self._where,
             why=f"another producer has used this transactional.id, or the members that have its tasks now: {why}",
-            hint="it joins the group again; who has its tasks then does the work since the last commit again. If this "
-            "goes on, two processes have the same id: was a state directory copied, or a group_instance_id used twice?",
+            hint="the member joins the group again, and the owner of its tasks repeats the work since the last commit. "
+            "If this goes on, two processes have the same id: was a state directory copied, or a group_instance_id "
+            "used twice?",
         )

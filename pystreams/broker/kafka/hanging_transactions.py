@@ -148,8 +148,8 @@ class HangingTransactions:
     def _report_unmended(self, last: ProducerId, found: _Found) -> None:
         for partition in sorted(found.open):
             log.error(
-                "%s: a transaction of producer id %d hangs in %s, and cannot be ended from here; who administers the "
-                "cluster can: kafka-transactions.sh find-hanging and abort, with this topic and partition",
+                "%s: a transaction of producer id %d hangs in %s, and cannot be ended from here; an administrator of "
+                "the cluster can: kafka-transactions.sh find-hanging and abort, with this topic and partition",
                 self._where,
                 last.producer_id,
                 partition,

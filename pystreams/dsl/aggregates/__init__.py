@@ -3,7 +3,7 @@
 Begin with ``aggregate``: the interface of one aggregate.
 
 - ``numbers``, ``ordered``, ``timed``, ``distinct``: its kinds; ``hyperloglog`` is the sketch of the last.
-- ``selectors`` choose of each value what is aggregated; ``value_types`` knows the fields of values.
+- ``selectors`` choose of each value what is aggregated.
 - ``rows`` puts several aggregates into one row, and has the serdes of rows; ``given_model`` checks a model that the
   user gives. ``declaring`` makes rows of the arguments of a step.
 """

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from pystreams.dsl.aggregates.aggregate import Aggregation
-from pystreams.dsl.aggregates.value_types import settled
+from pystreams.dsl.value_types import settled
 from pystreams.errors import TopologyError
 from pystreams.serde.shapes import type_name
 

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from pystreams.dsl.aggregates.value_types import part_of, settled, type_of_values
 from pystreams.dsl.annotations import returned_type
 from pystreams.dsl.expressions import Expression
+from pystreams.dsl.value_types import part_of, settled, type_of_values
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.serde.base import AnySerde

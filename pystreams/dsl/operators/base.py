@@ -71,7 +71,7 @@ class OperatorEnvironment(Protocol):
         ...
 
     def count_misses(self, misses: Misses, partner: Partner) -> None:
-        """Tell the user if no record of this step, a join, finds its ``partner``. A metric has the ``misses``, if the
+        """Warn the user if no record of this step, a join, finds its ``partner``. A metric has the ``misses``, if the
         step counts all of them."""
         ...
 

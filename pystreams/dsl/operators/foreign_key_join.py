@@ -167,7 +167,7 @@ def _asking(environment: OperatorEnvironment, serdes: JoinSerdes) -> _Asking:
 
 
 def _misses(environment: OperatorEnvironment, serdes: JoinSerdes) -> Misses:
-    """Of the subscriptions, which find their row either at once or when it comes."""
+    """Counts the subscriptions that have found no row; a subscription may find its row later."""
     return environment.shared(f"{serdes.topic} misses", lambda: Misses(every=False))
 
 

@@ -87,7 +87,7 @@ class _Counts(NamedTuple):
 class TaskCounts:
     """The counts of one task. Its thread adds to them, any thread may read them.
 
-    What was counted since the last commit counts only as long as that work is not undone: it is done again then, and
+    Counts since the last commit are dropped if that work is undone: it is done again then, and
     counted again."""
 
     def __init__(self) -> None:

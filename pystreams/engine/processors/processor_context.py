@@ -296,7 +296,7 @@ class ProcessorRunner(TaskContext):
                     f"processor {self._step} forwarded a record of its own in punctuation",
                     where=f"task {self._task.task_id}",
                     why="process_values keeps the keys, so that the stream needs no repartitioning, and in punctuation "
-                    "no record is at work whose key it would have",
+                    "there is no current record whose key could be kept",
                     hint="forward a record that process was given, or record.with_value(...) of it; or use process",
                 )
         elif not same_key(record.key, self._key):

@@ -14,7 +14,8 @@ from pystreams.topology.nodes import Operation, ProcessorNode
 
 def hold_back_ms(sub: SubTopology) -> int:
     """The age of the oldest results that the steps of a sub-topology can still emit when all input up to a stream time
-    is processed, in ms: summed along the longest way through the steps. What users' processors keep is not known."""
+    is processed, in ms: summed along the longest way through the steps. Records that users' processors keep are not
+    counted."""
     on_the_way: dict[str, int] = {}
     #: The longest window whose result comes by a node; it is as old as its beginning, and held back from its end on.
     window_ms: dict[str, int] = {}

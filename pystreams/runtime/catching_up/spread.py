@@ -1,7 +1,7 @@
 """How far apart in time the tasks of a group may be while it catches up.
 
-What the tasks behind them keep open grows with the distance between the tasks that read the users' topics: with each
-hour between two of them, by all windows of that hour. So those that are too far ahead pause until the others come
+The further apart the tasks that read the users' topics are, the more windows the tasks behind them keep open: an hour
+between two of them adds all windows of that hour. So those that are too far ahead pause until the others come
 nearer.
 
 The distance goes by *heads*, the times of the next records, and not by what was processed: so all go on after a gap in

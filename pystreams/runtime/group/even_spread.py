@@ -18,9 +18,8 @@ from pystreams.ids import TaskId
 from pystreams.runtime.group.flow import FlowNetwork
 from pystreams.runtime.group.situation import Situation
 
-#: What it is worth that a stateful task goes to a process that is ready to run it, that none is further, that the
-#: process has it now, that it keeps a standby of it, or prepares to run it; that a task keeps its thread; that a
-#: standby's thread gets the task.
+#: The weights of the preferences. A stateful task goes to a process that: is ready to run it, has the least lag, runs
+#: it now, keeps a standby of it, prepares to run it. A task goes to a thread that: runs it now, keeps a standby of it.
 _READY: Final = 16
 _FURTHEST: Final = 6
 _SAME_PROCESS: Final = 3

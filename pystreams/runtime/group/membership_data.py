@@ -42,7 +42,7 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     """The data that a thread sends when it joins.
 
     ``reached`` holds, by sub-topology and partition, the progress of tasks' state on this process' disk (the sum of
-    their stores' changelog offsets): one thread of each process tells it of all tasks, the others only of those whose
+    their stores' changelog offsets): one thread of each process sends it for all tasks, the others only for those whose
     stores they fill. ``standbys`` are the standby tasks of this thread, ``coming`` those of them that it is to run when
     they are ready, ``restoring`` the assigned tasks that do not run yet. ``tags`` and ``rack`` say where the process
     is, ``endpoint`` where its queries are answered. ``shutdown`` asks the whole application to stop. One thread of each

@@ -153,5 +153,7 @@ class Neighbours:
             self._trouble = str(error)
             unexpected = None if isinstance(error, StreamsError) else error
             log.warning(
-                "whether processes beside this one have died is not known: %s", error, exc_info=unexpected
+                "it is not known whether other processes on this machine have died: %s",
+                error,
+                exc_info=unexpected,
             )

@@ -62,7 +62,9 @@ class RestoreThread:
         self._restorer.close()
         self._thread.join(_END_TIMEOUT_S)
         if self._thread.is_alive():
-            log.warning("[%s] still waits for the broker; it is left to itself", self.name)
+            log.warning(
+                "[%s] still waits for the broker; the client ends without waiting for this thread", self.name
+            )
 
     def _run(self) -> None:
         try:

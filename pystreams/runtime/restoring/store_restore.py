@@ -84,6 +84,6 @@ def cut_short(restore: StoreRestore, end: int) -> StateCorruptedError:
         where=f"task {restore.task_id}, {restore.partition}",
         why=f"it ended at offset {restore.end_offset} (exclusive), and ends at {end} now: an unclean leader "
         "election, or the topic was made anew",
-        hint="the task's local state is deleted and restored from what is left; whether that will do is for "
-        "you to judge, else reset the application",
+        hint="the task's local state is deleted and restored from the remaining records; if the results need the "
+        "lost ones, reset the application",
     )

@@ -55,7 +55,9 @@ class ClientSnapshots:
         try:
             self._scratch.close()
         except StateError as error:
-            log.warning("files of snapshots are left for the next start to delete: %s", error)
+            log.warning(
+                "temporary files of snapshots cannot be deleted; the next start deletes them: %s", error
+            )
 
 
 def snapshots_of(

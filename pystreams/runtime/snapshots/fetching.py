@@ -213,7 +213,7 @@ class SnapshotFetcher:
         self._moved_ms = self._clock.monotonic_ms()
 
     def _arrives(self, fetch: _Fetch) -> bool:
-        """Something has arrived; whether nobody wants it any more."""
+        """Note that data has arrived. Returns True if the fetch was given up."""
         self._moved()
         return fetch.given_up.is_set()
 

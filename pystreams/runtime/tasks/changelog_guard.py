@@ -97,7 +97,10 @@ class ChangelogGuard:
                         repaired += self._repair(task, store, partition, end, strangers)
                     except BrokerUnavailableError as error:
                         log.warning(
-                            "task %s: changelog %s is looked at later: %s", task.task_id, partition, error
+                            "task %s: changelog %s cannot be checked now and is checked later: %s",
+                            task.task_id,
+                            partition,
+                            error,
                         )
                         return repaired
                 else:
@@ -120,7 +123,7 @@ class ChangelogGuard:
         try:
             self.check_all(tasks, _CHECK_TIMEOUT_MS)
         except BrokerUnavailableError as error:
-            log.info("changelogs are looked at later: %s", error)
+            log.info("changelogs cannot be checked now and are checked later: %s", error)
 
     def take_back(self, tasks: Collection[ActiveTask]) -> list[Undone]:
         """Before tasks start again from their last commit: forget what their stores wrote since, and have what they

@@ -3,9 +3,9 @@
 A task that pauses processes nothing that is later than the limit. Its partitions are still read, until enough records
 are buffered. So nothing has to be resumed: the next record is processed as soon as the limit allows it.
 
-Why nobody waits forever: a thread in which a task pauses commits the heads of all its tasks as they are. So if all
-threads pause, everyone knows the least head in the group, and the thread that has it may go on. Who commits nothing any
-more holds the others only as long as stream time waits for it.
+No thread waits forever: a thread with a paused task commits the current heads of all its tasks. So if all threads
+pause, all of them know the least head in the group, and the thread that has it goes on. A thread that commits nothing
+any more holds the others only as long as stream time waits for it.
 """
 
 from __future__ import annotations

@@ -100,6 +100,7 @@ def _out_of_range(
         why=f"{lost} records were deleted before they were processed"
         if lost > 0
         else "the topic was created anew",
-        hint="the state that is made of them would miss them without a word: start afresh (pystreams reset), or accept "
-        "the gap by setting the group's offsets by hand; a longer retention.ms of the topic prevents this",
+        hint="the stores would lack these records, and nothing would show it: start from the beginning "
+        "(pystreams reset), or accept the gap by setting the group's offsets by hand; a longer retention.ms of the "
+        "topic prevents this",
     )

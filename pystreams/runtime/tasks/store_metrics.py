@@ -1,4 +1,4 @@
-"""The metrics of stores and their caches. Nothing is counted for them: whoever asks looks."""
+"""The metrics of stores and their caches. They are computed when they are read; nothing is counted."""
 
 from __future__ import annotations
 

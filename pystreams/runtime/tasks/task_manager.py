@@ -424,7 +424,10 @@ class TaskManager:
             for one in undone:
                 self._restorer.leave_out(one.partition, one.start_offset, one.end_offset)
         except StreamsError as error:
-            log.warning("what is done once more may be counted twice in the stores: %s", error)
+            log.warning(
+                "changelogs could not be corrected, so repeated records may count twice in the stores: %s",
+                error,
+            )
 
     def close(self, *, commit: bool) -> None:
         """Give up everything, after a commit of what is not committed yet, or without: the next start does it again."""
@@ -447,7 +450,7 @@ class TaskManager:
         try:
             self._committer.leave_in_order(self.running)
         except BrokerUnavailableError as error:
-            log.warning("changelogs are left as they are: %s", error)
+            log.warning("changelogs could not be checked before the tasks were given up: %s", error)
 
     def _waits_for_lock(self, task: StoreTask, error: StateLockedError) -> None:
         """A task is handed over within moments: warn when that takes longer, after 5 s, 10 s, 20 s, ..."""

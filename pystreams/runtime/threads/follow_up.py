@@ -1,4 +1,4 @@
-"""When a thread asks for the next rebalance: as soon as what it was to fill is filled, or when the time is over."""
+"""Decides when a thread asks for the next rebalance: when its warm-ups are filled, or after an interval."""
 
 from __future__ import annotations
 

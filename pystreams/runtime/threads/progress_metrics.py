@@ -1,4 +1,4 @@
-"""The metrics that a client's progress has anyway: nothing is counted for them, and what has gone has none."""
+"""Metrics that are read from a client's progress: nothing is counted for them, and tasks that left have none."""
 
 from __future__ import annotations
 

@@ -223,10 +223,13 @@ def _refused(asked: _Asked, error: Exception) -> bytes:
     if not isinstance(error, StreamsError):
         log.error("a query failed", exc_info=error)
     refused = as_query_error(error)
-    texts = (refused.code, refused.what, refused.place, refused.why, refused.hint)
-    # What cannot be encoded, such as half a surrogate pair, must not end the line for all others.
-    texts = tuple(text.encode(errors="replace").decode() for text in texts)
-    return _framed(_Refused(asked.number, *texts))
+    what, where, why, hint = map(_writable, (refused.what, refused.place, refused.why, refused.hint))
+    return _framed(_Refused(asked.number, refused.code, what, where, why, hint))
+
+
+def _writable(text: str) -> str:
+    """The text without characters that UTF-8 does not have, such as half a surrogate pair."""
+    return text.encode(errors="replace").decode()
 
 
 def _framed(message: _Asked | _Reply) -> bytes:

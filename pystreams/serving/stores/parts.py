@@ -24,9 +24,9 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """``entries`` are in order; ``more`` follow if it is true. ``single``: there is one at most, whatever the page.
 
     ``read`` are the partitions that were read, of ``partitions`` in all (0: every process has all of the store).
-    ``partition`` is that of the key, None if nobody knows it. Of other partitions, as far as it is known,
-    ``elsewhere`` says as text where they are, ``endpoints`` where to ask for them (``host:port``), and ``followers``
-    where to ask for their standbys.
+    ``partition`` is that of the key, None if it is not known. For the other partitions, as far as known, ``elsewhere``
+    describes their place as text, ``endpoints`` are the addresses of their owners (``host:port``), and ``followers``
+    those of their standbys.
 
     ``position`` is the input that the partitions which were read include. ``lag`` is None if the tasks themselves have
     answered; where a standby has, the number of changelog records that it lacks (-1: it does not know)."""

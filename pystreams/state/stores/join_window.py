@@ -38,7 +38,7 @@ class _JoinHeaderItems(TimestampedHeaderItems[tuple[bytes, int]]):
 
 
 def _nothing(_: int) -> None:
-    """Nobody is told of hidden records."""
+    """Ignore hidden records: no listener is called for them."""
 
 
 class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
