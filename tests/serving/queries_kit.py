@@ -45,6 +45,11 @@ class Asked:
         return [entry for page in self.pages(path) for entry in page]
 
 
+def counting(app: App) -> None:
+    """Records of ``in`` by key, in the store ``counts``."""
+    app.stream("in", key=str, value=int).group_by_key().count(name="counts")
+
+
 @contextmanager
 def asked(
     folder: Path, build: Callable[[App], object], *, partitions: int = 2, **settings: Any

@@ -7,16 +7,11 @@ import socket
 from contextlib import closing
 from pathlib import Path
 
-from pystreams import App
-from tests.serving.queries_kit import asked
-
-
-def counts(app: App) -> None:
-    app.stream("in", key=str, value=int).group_by_key().count(name="counts")
+from tests.serving.queries_kit import asked, counting
 
 
 def test_the_sockets_of_the_server_send_what_they_have(tmp_path: Path):
-    with asked(tmp_path, counts) as application:
+    with asked(tmp_path, counting) as application:
         address = application.server.address
         with closing(http.client.HTTPConnection(address.host, address.port, timeout=120)) as client:
             client.request("GET", "/stores/counts")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from pystreams import App
 from pystreams.serving import turns
 from pystreams.serving.stores.lines import Line, LineServer
 from pystreams.serving.stores.parts import Part, StoreInfo
@@ -18,13 +17,9 @@ from pystreams.serving.stores.questions import Question
 from pystreams.serving.turns import QUICK_S, QuickTurns
 from tests.live.support import eventually
 from tests.serving.asyncio_kit import run_apart
-from tests.serving.queries_kit import asked
+from tests.serving.queries_kit import asked, counting
 
 USUAL_S = 0.004
-
-
-def counts(app: App) -> None:
-    app.stream("in", key=str, value=int).group_by_key().count(name="counts")
 
 
 class Worker:
@@ -59,7 +54,7 @@ def is_quick() -> bool:
 def test_the_switch_interval_is_short_while_others_ask_for_stores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    with asked(tmp_path, counts) as application:
+    with asked(tmp_path, counting) as application:
         monkeypatch.setattr(turns, "LASTS_S", 600.0)
         assert application.get("/live").status == 200
         assert is_usual()
@@ -69,7 +64,7 @@ def test_the_switch_interval_is_short_while_others_ask_for_stores(
 
 
 def test_the_interval_is_as_before_when_nobody_asks_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with asked(tmp_path, counts) as application:
+    with asked(tmp_path, counting) as application:
         monkeypatch.setattr(turns, "LASTS_S", 0.05)
         application.key("counts", "nobody")
         eventually(is_usual, "nobody asks any more")

@@ -295,8 +295,8 @@ class ProcessorRunner(TaskContext):
                 raise ProcessingError(
                     f"processor {self._step} forwarded a record of its own in punctuation",
                     where=f"task {self._task.task_id}",
-                    why="process_values keeps the keys, so that the stream needs no repartitioning, and in punctuation "
-                    "there is no current record whose key could be kept",
+                    why="process_values keeps the keys, so that the stream needs no repartitioning; punctuation "
+                    "processes no record, so it has no key to keep",
                     hint="forward a record that process was given, or record.with_value(...) of it; or use process",
                 )
         elif not same_key(record.key, self._key):
