@@ -1,4 +1,4 @@
 """``pystreams status`` and ``pystreams lag``: an application as its log shows it.
 
-``command`` has both commands, and repeats them; ``showing`` makes their tables and their JSON.
+Begin with ``command``, which has both commands and repeats them; ``showing`` makes their tables and their JSON.
 """
