@@ -339,7 +339,7 @@ class TaskManager:
             return
         self._created.add()
         self._standbys.become(task, TaskStatus.STANDBY)
-        task.state.committed.open()
+        task.state.committed_stores.open()
         self._restorer.follow(task)
 
     def _close_standby(self, task: StandbyTask) -> None:
