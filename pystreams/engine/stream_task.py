@@ -97,8 +97,8 @@ class StreamTask:
     """One task of a sub-topology.
 
     Its host creates it, calls ``start`` once the stores are filled, feeds it with ``add_batch`` and ``process``, and
-    calls ``close`` at the end. A commit takes its ``positions`` and ``operator_state``, and calls ``after_commit`` when it
-    is done.
+    calls ``close`` at the end. A commit takes its ``positions`` and ``operator_state``, and calls ``after_commit`` when
+    it is done.
     """
 
     def __init__(
