@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 from starlette.types import ASGIApp
 
 from pystreams.runtime.streams import Streams
@@ -13,13 +15,20 @@ from pystreams.serving.stores.peers import Peers
 from pystreams.serving.watched import WatchedClient
 
 
-def http_app(streams: Streams, *, token: str | None = None, lag_max: int | None = None) -> ASGIApp:
+def http_app(
+    streams: Streams,
+    *,
+    token: str | None = None,
+    lag_max: int | None = None,
+    peers_tls: ssl.SSLContext | None = None,
+) -> ASGIApp:
     """An ASGI application with ``/stores``, ``/metrics``, ``/live``, ``/ready`` and ``/lag`` of a client, to be mounted
     in one of Starlette, FastAPI or any other framework for ASGI.
 
     ``token``: stores are read with it (``Authorization: Bearer TOKEN``); None: who may read is up to the server around
-    it. ``lag_max``: how many records may wait while ``/ready`` says yes; None: any number. It may be made before the
-    client is started, and answers until the process ends.
+    it. ``lag_max``: how many records may wait while ``/ready`` says yes; None: any number. ``peers_tls``: how to ask
+    other instances over HTTPS, and whom to trust there; None: they speak HTTP. It may be made before the client is
+    started, and answers until the process ends.
     """
-    answerer = Instance(LocalStores(streams), Peers(token).ask)
+    answerer = Instance(LocalStores(streams), Peers(token, peers_tls).ask)
     return pages(WatchedClient(streams, lag_max), answerer, ["*"], Access(token))

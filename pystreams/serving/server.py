@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import ipaddress
-import ssl
 import threading
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, cast
 
 import uvicorn
 
-from pystreams.errors import ConfigError
 from pystreams.serving.access import Access
 from pystreams.serving.address import Address
 from pystreams.serving.connections import Connection
 from pystreams.serving.live.routes import LivePage
 from pystreams.serving.pages import pages
 from pystreams.serving.stores.asking import Answerer
+from pystreams.serving.tls import Tls
 from pystreams.serving.turns import QuickTurns
 from pystreams.serving.watched import Watched
 
@@ -31,32 +28,6 @@ _KEEP_ALIVE_S: Final = 5
 
 #: The names of this machine, for itself.
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """The files (PEM) of the server's certificate, with those between it and its root, and of its key."""
-
-    certificate: Path
-    key: Path
-
-    def check(self) -> None:
-        """Raises ``ConfigError`` if the files cannot be used."""
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(
-                "the certificate of the HTTP server cannot be used",
-                where=f"{self.certificate}, {self.key}",
-                why=str(error),
-                hint="give a certificate and its key as PEM files, the key without a password",
-            ) from None
-
-    def trusting(self) -> ssl.SSLContext:
-        """Whom to trust as a client of the other instances, which may have the same certificate."""
-        context = ssl.create_default_context()
-        context.load_verify_locations(self.certificate)
-        return context
 
 
 class HttpServer:
