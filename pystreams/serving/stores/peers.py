@@ -98,7 +98,7 @@ class Peers:
             ) from error
 
     def _answer(self, endpoint: str, target: str) -> tuple[int, bytes]:
-        """Status and content. Raises ``ConnectionError``, and ``UnreachableError`` if the two do not trust each other."""
+        """Status and content. Raises ``ConnectionError``, and ``UnreachableError`` if one does not trust the other."""
         while True:
             connection = idle = self._idle.take(endpoint)
             try:
