@@ -23,6 +23,9 @@ STREAMS_MAX: Final = 8
 #: place.
 STREAM_S: Final = 300.0
 
+#: Or after this one, in a web server of the user's own: it does not end before its streams, and does not tell them.
+MOUNTED_STREAM_S: Final = 5.0
+
 #: A look at the application, and an event, each so often.
 EVENT_S: Final = 1.0
 
@@ -57,9 +60,11 @@ class States:
 class EventStreams:
     """The open streams of events."""
 
-    def __init__(self, states: States, clock: Clock) -> None:
+    def __init__(self, states: States, clock: Clock, stream_s: float = STREAM_S) -> None:
+        """``stream_s``: a stream ends after so long."""
         self._states = states
         self._clock = clock
+        self._stream_ms = 1000 * stream_s
         self._open = 0
         self._ending = asyncio.Event()
         #: The server's loop, once there was a stream.
@@ -86,7 +91,7 @@ class EventStreams:
         self._open += 1
         self._loop = asyncio.get_running_loop()
         try:
-            life = Deadline(self._clock, 1000 * STREAM_S)
+            life = Deadline(self._clock, self._stream_ms)
             # The browser waits for so long before it opens the next stream.
             yield b"retry: 1000\n\n"
             while not (self._ending.is_set() or life.expired()):

@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from pystreams.clock import SystemClock
-from pystreams.serving.live.events import EVENTS_PATH, EventStreams, States
+from pystreams.serving.live.events import EVENTS_PATH, STREAM_S, EventStreams, States
 from pystreams.serving.live.first_paint import first_paint
 from pystreams.serving.live.look import Shown
 from pystreams.serving.refusals import FRESH
@@ -47,13 +47,14 @@ class LivePage:
 
     PATHS: Final = ("/state", EVENTS_PATH)
 
-    def __init__(self, shown: Shown, *, with_stores: bool) -> None:
-        """``with_stores``: keys can be looked up below ``/stores``."""
+    def __init__(self, shown: Shown, *, with_stores: bool, stream_s: float = STREAM_S) -> None:
+        """``with_stores``: keys can be looked up below ``/stores``. ``stream_s``: a stream of events ends after so
+        long."""
         clock = SystemClock()
         self._shown = shown
         self._with_stores = with_stores
         self._states = States(shown, clock)
-        self.events = EventStreams(self._states, clock)
+        self.events = EventStreams(self._states, clock, stream_s)
 
     def html(self) -> Response:
         """The page, with the state of now."""

@@ -37,7 +37,7 @@ function connected(trouble) {
 function open() {
   if (events || document.hidden) return;
   clearTimeout(again);
-  events = new EventSource("/events");
+  events = new EventSource("events");
   events.addEventListener("message", (event) => show(JSON.parse(event.data)));
   events.addEventListener("error", () => {
     // The browser opens a stream that has ended again by itself, but not one that was refused.
