@@ -121,7 +121,7 @@ def _served(
     with closing(Peers(token, None if tls is None else tls.trusting())) as peers:
         stores = Instance(answerer(), peers.ask)
         server = HttpServer(
-            options.address, watched, stores, token=token, open_to_all=http.open_to_all, tls=tls
+            options.address, watched, stores, peers, token=token, open_to_all=http.open_to_all, tls=tls
         )
         command_log.info(
             "Metrics, health and stores are at %s: /metrics, /live, /ready, /stores%s.",

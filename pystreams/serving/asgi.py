@@ -24,15 +24,16 @@ def http_app(
     lag_max: int | None = None,
     peers_tls: ssl.SSLContext | None = None,
 ) -> ASGIApp:
-    """An ASGI application with ``/stores``, ``/metrics``, ``/live``, ``/ready``, ``/lag`` and the live page of a client,
-    to be mounted in one of Starlette, FastAPI or any other framework for ASGI, at any path.
+    """An ASGI application with ``/stores``, ``/metrics``, ``/live``, ``/ready``, ``/lag`` and the live page of a
+    client, to be mounted in one of Starlette, FastAPI or any other framework for ASGI, at any path.
 
-    ``token``: stores and the live page are read with it (``Authorization: Bearer TOKEN``); None: who may read is up to the server around
-    it. ``lag_max``: how many records may wait while ``/ready`` says yes; None: any number. ``peers_tls``: how to ask
-    other instances over HTTPS, and whom to trust there; None: they speak HTTP. It may be made before the client is
-    started, and answers until the process ends.
+    ``token``: stores and the live page are read with it (``Authorization: Bearer TOKEN``); None: who may read is up to
+    the server around it. ``lag_max``: how many records may wait while ``/ready`` says yes; None: any number.
+    ``peers_tls``: how to ask other instances over HTTPS, and whom to trust there; None: they speak HTTP. It may be made
+    before the client is started, and answers until the process ends.
     """
-    answerer = Instance(LocalStores(streams), Peers(token, peers_tls).ask)
+    peers = Peers(token, peers_tls)
+    answerer = Instance(LocalStores(streams), peers.ask)
     watched = WatchedClient(streams, lag_max)
-    live_page = LivePage(watched, with_stores=True, stream_s=MOUNTED_STREAM_S)
+    live_page = LivePage(watched, with_stores=True, peers=peers, stream_s=MOUNTED_STREAM_S)
     return pages(watched, answerer, ["*"], Access(token), live_page)

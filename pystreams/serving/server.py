@@ -16,6 +16,7 @@ from pystreams.serving.connections import Connection
 from pystreams.serving.live.routes import LivePage
 from pystreams.serving.pages import pages
 from pystreams.serving.stores.asking import Answerer
+from pystreams.serving.stores.peers import Peers
 from pystreams.serving.tls import Tls
 from pystreams.serving.turns import QuickTurns
 from pystreams.serving.watched import Watched
@@ -38,14 +39,15 @@ class HttpServer:
         address: Address,
         watched: Watched,
         answerer: Answerer | None = None,
+        peers: Peers | None = None,
         *,
         token: str | None = None,
         open_to_all: bool = False,
         tls: Tls | None = None,
     ) -> None:
         """Listens from now on, so that a wrong address is known before the application starts. ``answerer``: the stores
-        (None: they are not served). ``token``, ``open_to_all``: who may read them at an address that others
-        reach. Raises ``ConfigError``."""
+        (None: they are not served). ``peers``: how the live page asks other instances (None: it does not). ``token``,
+        ``open_to_all``: who may read stores and the page at an address that others reach. Raises ``ConfigError``."""
         if tls is not None:
             tls.check()
         self._socket = address.listen()
@@ -61,7 +63,7 @@ class HttpServer:
         self.endpoint = None if self.closed else self.address.reached_by_others()
         hosts = (*_OWN_NAMES, address.name) if self.is_loopback else ("*",)
         self._turns = QuickTurns()
-        self._live_page = LivePage(watched, with_stores=answerer is not None)
+        self._live_page = LivePage(watched, with_stores=answerer is not None, peers=peers)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 pages(watched, answerer, hosts, Access(token, self.closed), self._live_page),

@@ -84,7 +84,7 @@ class Peers:
         )
 
     def _ask(self, endpoint: str, question: Question) -> Part:
-        status, content = self._answer(endpoint, _target(question))
+        status, content = self.get(endpoint, _target(question))
         if status != 200:
             raise _error(endpoint, status, content)
         try:
@@ -97,8 +97,9 @@ class Peers:
                 hint="it may run another version of pystreams, or be another server: check its application_server",
             ) from error
 
-    def _answer(self, endpoint: str, target: str) -> tuple[int, bytes]:
-        """Status and content. Raises ``ConnectionError``, and ``UnreachableError`` if one does not trust the other."""
+    def get(self, endpoint: str, target: str) -> tuple[int, bytes]:
+        """Status and content of what is at a path. Raises ``ConnectionError``, and ``UnreachableError`` if one does not
+        trust the other."""
         while True:
             connection = idle = self._idle.take(endpoint)
             try:
