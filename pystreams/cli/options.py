@@ -150,6 +150,19 @@ HttpKeyOption: TypeAlias = Annotated[
     ),
 ]
 
+HttpCaOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--http-ca",
+        metavar="FILE",
+        envvar="PYSTREAMS_HTTP_CA",
+        help="The authority that signed the certificates of the other instances (PEM). Default: those that the system "
+        "trusts, and the certificate in --http-cert itself",
+        show_default=False,
+        rich_help_panel=HTTP_PANEL,
+    ),
+]
+
 ReadyLagOption: TypeAlias = Annotated[
     int | None,
     typer.Option(

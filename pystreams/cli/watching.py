@@ -16,6 +16,7 @@ from pystreams.errors import ConfigError
 from pystreams.serving.address import Address
 from pystreams.serving.stores.asking import Answerer, Instance
 from pystreams.serving.systemd import SystemdNotifier
+from pystreams.serving.tls import Tls
 from pystreams.serving.token import read_token
 from pystreams.serving.watched import Watched
 
@@ -33,6 +34,7 @@ class HttpOptions:
     open_to_all: bool = False
     certificate: Path | None = None
     key: Path | None = None
+    ca: Path | None = None
 
     def check(self, address: str | None) -> None:
         """Raises ``ConfigError`` for options that do not fit together."""
@@ -43,6 +45,11 @@ class HttpOptions:
             raise ConfigError(
                 "a certificate is used together with its key", hint="give both --http-cert and --http-key"
             )
+        if self.ca is not None and self.certificate is None:
+            raise ConfigError(
+                "--http-ca is for instances that speak HTTPS",
+                hint="give --http-cert and --http-key, too, or leave it out",
+            )
 
     def _names(self) -> dict[str, object]:
         return {
@@ -50,6 +57,7 @@ class HttpOptions:
             "--http-open": self.open_to_all,
             "--http-cert": self.certificate,
             "--http-key": self.key,
+            "--http-ca": self.ca,
         }
 
 
@@ -99,7 +107,7 @@ def _served(
         yield None
         return
     try:
-        from pystreams.serving.server import HttpServer, Tls
+        from pystreams.serving.server import HttpServer
         from pystreams.serving.stores.peers import Peers
     except ImportError as error:
         raise ConfigError(
@@ -107,13 +115,13 @@ def _served(
         ) from None
     http = options.http
     token = None if http.token_file is None else read_token(http.token_file)
-    tls = None if http.certificate is None or http.key is None else Tls(http.certificate, http.key)
+    tls = None if http.certificate is None or http.key is None else Tls(http.certificate, http.key, http.ca)
     if tls is not None:
         tls.check()
     with closing(Peers(token, None if tls is None else tls.trusting())) as peers:
         stores = Instance(answerer(), peers.ask)
         server = HttpServer(
-            options.address, watched, stores, token=token, open_to_all=http.open_to_all, tls=tls
+            options.address, watched, stores, peers, token=token, open_to_all=http.open_to_all, tls=tls
         )
         command_log.info(
             "Metrics, health and stores are at %s: /metrics, /live, /ready, /stores%s.",

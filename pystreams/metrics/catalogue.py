@@ -251,6 +251,10 @@ MEANINGS: Final[Mapping[tuple[str, str], str]] = {
     (OWN, "dead-letters-total"): "records that were written to the dead-letter topic",
     (
         OWN,
+        "step-dropped-records-total",
+    ): "records that a step dropped, counted as in `dropped-records-total`; those that failed and were skipped, too",
+    (
+        OWN,
         "late-records-total",
     ): "records that came too late for a window of a step, or for records of the other stream of a join, each once",
     (OWN, "late-records-lateness-max-ms"): "the worst lateness of these records",

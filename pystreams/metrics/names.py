@@ -29,6 +29,10 @@ RESTORE_REMAINING: Final = "restore-remaining-records-total"
 # Per task, and not in Kafka Streams: the changelog offsets that a standby lacks.
 STANDBY_LAG: Final = "standby-lag"
 
+# Of pystreams alone: the dropped records of a task, by step (``processor_node_id``). It has a name of its own, because
+# not all dropped records are those of a step: some writes that a store refuses are not.
+STEP_DROPPED_RECORDS: Final = "step-dropped-records-total"
+
 # Of pystreams alone: the records of a step (``processor_node_id``) of a task that were too late for a window, or for
 # records of the other stream of a join, the worst lateness, and the grace that would have kept them all.
 LATE_RECORDS: Final = "late-records-total"

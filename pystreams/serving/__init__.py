@@ -1,6 +1,7 @@
 """What a running application shows to others: metrics, health and stores over HTTP, and its state to systemd.
 
-Begin with ``server``, which listens on an ``address`` and holds ``connections``; ``asgi`` is for web servers of users.
+Begin with ``server``, which listens on an ``address``, with ``tls`` if it has a certificate, and holds
+``connections``; ``asgi`` is for web servers of users.
 While stores are asked for, threads take ``turns`` more often.
 ``pages`` joins what is at each path: ``health_pages`` (``prometheus`` has the text of the metrics, ``watched`` what
 they need to know of the application, ``group_status`` and ``lag`` what the log knows of all its processes), the package

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
+
 from starlette.types import ASGIApp
 
 from pystreams.runtime.streams import Streams
 from pystreams.serving.access import Access
+from pystreams.serving.live.events import MOUNTED_STREAM_S
+from pystreams.serving.live.routes import LivePage
 from pystreams.serving.pages import pages
 from pystreams.serving.stores.asking import Instance
 from pystreams.serving.stores.local import LocalStores
@@ -13,13 +17,23 @@ from pystreams.serving.stores.peers import Peers
 from pystreams.serving.watched import WatchedClient
 
 
-def http_app(streams: Streams, *, token: str | None = None, lag_max: int | None = None) -> ASGIApp:
-    """An ASGI application with ``/stores``, ``/metrics``, ``/live``, ``/ready`` and ``/lag`` of a client, to be mounted
-    in one of Starlette, FastAPI or any other framework for ASGI.
+def http_app(
+    streams: Streams,
+    *,
+    token: str | None = None,
+    lag_max: int | None = None,
+    peers_tls: ssl.SSLContext | None = None,
+) -> ASGIApp:
+    """An ASGI application with ``/stores``, ``/metrics``, ``/live``, ``/ready``, ``/lag`` and the live page of a
+    client, to be mounted in one of Starlette, FastAPI or any other framework for ASGI, at any path.
 
-    ``token``: stores are read with it (``Authorization: Bearer TOKEN``); None: who may read is up to the server around
-    it. ``lag_max``: how many records may wait while ``/ready`` says yes; None: any number. It may be made before the
-    client is started, and answers until the process ends.
+    ``token``: stores and the live page are read with it (``Authorization: Bearer TOKEN``); None: who may read is up to
+    the server around it. ``lag_max``: how many records may wait while ``/ready`` says yes; None: any number.
+    ``peers_tls``: how to ask other instances over HTTPS, and whom to trust there; None: they speak HTTP. It may be made
+    before the client is started, and answers until the process ends.
     """
-    answerer = Instance(LocalStores(streams), Peers(token).ask)
-    return pages(WatchedClient(streams, lag_max), answerer, ["*"], Access(token))
+    peers = Peers(token, peers_tls)
+    answerer = Instance(LocalStores(streams), peers.ask)
+    watched = WatchedClient(streams, lag_max)
+    live_page = LivePage(watched, with_stores=True, peers=peers, stream_s=MOUNTED_STREAM_S)
+    return pages(watched, answerer, ["*"], Access(token), live_page)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import ipaddress
-import ssl
 import threading
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, cast
 
 import uvicorn
 
-from pystreams.errors import ConfigError
 from pystreams.serving.access import Access
 from pystreams.serving.address import Address
 from pystreams.serving.connections import Connection
 from pystreams.serving.live.routes import LivePage
 from pystreams.serving.pages import pages
 from pystreams.serving.stores.asking import Answerer
+from pystreams.serving.stores.peers import Peers
+from pystreams.serving.tls import Tls
 from pystreams.serving.turns import QuickTurns
 from pystreams.serving.watched import Watched
 
@@ -33,32 +31,6 @@ _KEEP_ALIVE_S: Final = 5
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """The files (PEM) of the server's certificate, with those between it and its root, and of its key."""
-
-    certificate: Path
-    key: Path
-
-    def check(self) -> None:
-        """Raises ``ConfigError`` if the files cannot be used."""
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(
-                "the certificate of the HTTP server cannot be used",
-                where=f"{self.certificate}, {self.key}",
-                why=str(error),
-                hint="give a certificate and its key as PEM files, the key without a password",
-            ) from None
-
-    def trusting(self) -> ssl.SSLContext:
-        """Whom to trust as a client of the other instances, which may have the same certificate."""
-        context = ssl.create_default_context()
-        context.load_verify_locations(self.certificate)
-        return context
-
-
 class HttpServer:
     """Serves the pages of an application from ``with`` to its end."""
 
@@ -67,14 +39,15 @@ class HttpServer:
         address: Address,
         watched: Watched,
         answerer: Answerer | None = None,
+        peers: Peers | None = None,
         *,
         token: str | None = None,
         open_to_all: bool = False,
         tls: Tls | None = None,
     ) -> None:
         """Listens from now on, so that a wrong address is known before the application starts. ``answerer``: the stores
-        (None: they are not served). ``token``, ``open_to_all``: who may read them at an address that others
-        reach. Raises ``ConfigError``."""
+        (None: they are not served). ``peers``: how the live page asks other instances (None: it does not). ``token``,
+        ``open_to_all``: who may read stores and the page at an address that others reach. Raises ``ConfigError``."""
         if tls is not None:
             tls.check()
         self._socket = address.listen()
@@ -90,7 +63,7 @@ class HttpServer:
         self.endpoint = None if self.closed else self.address.reached_by_others()
         hosts = (*_OWN_NAMES, address.name) if self.is_loopback else ("*",)
         self._turns = QuickTurns()
-        self._live_page = LivePage(watched, with_stores=answerer is not None)
+        self._live_page = LivePage(watched, with_stores=answerer is not None, peers=peers)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 pages(watched, answerer, hosts, Access(token, self.closed), self._live_page),

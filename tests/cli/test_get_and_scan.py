@@ -124,3 +124,14 @@ def test_an_address_that_is_none_is_refused(pystreams):
     shown = pystreams("get", "apps.counts", "counts", "k1", "--url", "ftp://shop")
     assert shown.code == 2
     assert "is not the URL of an application" in shown.err
+
+
+def test_certificates_are_for_asking_over_https(pystreams, folder, counts):
+    address = str(counts.server.address)
+    authority = folder / "authority.pem"
+    shown = pystreams("scan", "apps.counts", "counts", "--url", address, "--ca", str(authority))
+    assert shown.code == 2
+    assert "the certificates of the authority cannot be used" in shown.err
+    shown = pystreams("get", "apps.counts", "counts", "k1", "--url", address, "--cert", str(authority))
+    assert shown.code == 2
+    assert "give both --cert and --key" in shown.err

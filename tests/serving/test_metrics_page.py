@@ -86,13 +86,14 @@ def test_work_is_counted_per_thread_and_per_task_and_timed(served):
     assert 0 < seen.total(f"{TASK}_process_latency_avg", task_id="0_0") < 1_000
 
 
-def test_what_was_dropped_is_counted_by_task_and_what_was_late_by_step(served):
+def test_what_was_dropped_is_counted_by_task_and_by_step_and_what_was_late_by_step(served):
     _, address = served
     seen = scrape(address)
     assert seen.total(f"{TASK}_dropped_records_total") == 10
     assert seen.total("pystreams_late_records_total") == 10
     steps = {labels["processor_node_id"] for labels in seen.labels("pystreams_late_records_total")}
     assert len(steps) == 1
+    assert seen.total("pystreams_step_dropped_records_total", processor_node_id=steps.pop()) == 10
     assert seen.total("pystreams_late_records_grace_needed_max_ms", task_id="0_0") > 0
 
 

@@ -20,8 +20,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pystreams.errors import ConfigError
 from pystreams.runtime.health import Health
 from pystreams.serving.address import Address
-from pystreams.serving.server import HttpServer, Tls
+from pystreams.serving.server import HttpServer
 from pystreams.serving.stores.parts import Part, StoreInfo
+from pystreams.serving.tls import Tls
 from pystreams.serving.token import read_token
 from tests.serving.http_kit import get
 

@@ -18,6 +18,7 @@ from pystreams.cli.options import (
     ApplicationIdOption,
     BootstrapServersOption,
     EmbeddedLogOption,
+    HttpCaOption,
     HttpCertificateOption,
     HttpKeyOption,
     HttpOpenOption,
@@ -117,6 +118,7 @@ def run(
     http_open: HttpOpenOption = False,
     http_cert: HttpCertificateOption = None,
     http_key: HttpKeyOption = None,
+    http_ca: HttpCaOption = None,
     ready_lag: ReadyLagOption = None,
     otel: OtelOption = False,
     profile: Annotated[
@@ -195,7 +197,9 @@ def run(
         "allow_expired": allow_expired,
         "accept_loss": ",".join(accept_loss) if accept_loss else None,
     }
-    watch = WatchOptions.parse(http, ready_lag, HttpOptions(http_token_file, http_open, http_cert, http_key))
+    watch = WatchOptions.parse(
+        http, ready_lag, HttpOptions(http_token_file, http_open, http_cert, http_key, http_ca)
+    )
     profile_options = ProfileOptions(profile, picture)
     profile_options.check_workers(workers)
     _check_extras(workers, until_caught_up=until_caught_up, otel=otel, reload=reload)

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final, cast
 
 from pystreams.cli.terminal.console import EnduringStream, messages
+from pystreams.cli.terminal.journal import for_journal, is_journal
 from pystreams.clock import SystemClock
 
 #: The logger of the command's own notes, progress and errors: its lines for people have no date and level.
@@ -52,12 +53,14 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             if self.options.as_json:
-                _write(json_line(record, self.options.worker))
+                write_line(json_line(record, self.options.worker), record.levelno)
+            elif record.name == COMMAND_LOG and is_journal():
+                write_line(record.getMessage(), record.levelno)
             elif record.name == COMMAND_LOG:
                 style = "dim" if record.levelno < logging.WARNING else "yellow"
                 messages().print(record.getMessage(), markup=False, style=style)
             else:
-                _write(self.format(record))
+                write_line(self.format(record), record.levelno)
         except Exception:  # noqa: BLE001 - as all handlers of logging
             self.handleError(record)
 
@@ -143,7 +146,8 @@ def _traceback(record: logging.LogRecord) -> str:
     return "".join(traceback.format_exception(*found)).rstrip()
 
 
-def _write(line: str) -> None:
+def write_line(text: str, level: int) -> None:
+    """Write to standard error; the journal is told the level."""
     stream = EnduringStream(sys.stderr)
-    stream.write(line + "\n")
+    stream.write((for_journal(text, level) if is_journal() else text) + "\n")
     stream.flush()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 from collections.abc import Sequence
 from typing import Final
 
 from pystreams.cli.terminal.console import messages
-from pystreams.cli.terminal.logs import command_log, logs_json
+from pystreams.cli.terminal.journal import is_journal
+from pystreams.cli.terminal.logs import command_log, logs_json, write_line
 from pystreams.cli.terminal.user_lines import user_lines
 from pystreams.errors import StreamsError
 
@@ -52,4 +54,7 @@ def show_parts(what: str, **parts: str) -> None:
             said.add(part)
             indented = part.replace("\n", "\n" + " " * 9)
             text.append(f"\n  {label + ':':<6} ", style="dim").append(indented, style="default")
-    messages().print(text)
+    if is_journal():
+        write_line(text.plain, logging.ERROR)
+    else:
+        messages().print(text)

@@ -33,11 +33,13 @@ class _Gauges(NamedTuple):
 
 class DropCounts:
     """``dropped`` is the metric of Kafka Streams, which counts a record for each of its windows that has closed, and
-    each write that a store refuses. ``dead_letters`` counts the records that were written to the dead-letter topic. The
+    each write that a store refuses; all but such writes of the program's own stores are counted by step, too.
+    ``dead_letters`` counts the records that were written to the dead-letter topic. The
     numbers of late records are by step. Both are of pystreams alone."""
 
     def __init__(self, metrics: Metrics, memory: OperatorMemory, **tags: object) -> None:
         self.dropped = metrics.counter(names.DROPPED_RECORDS, **tags)
+        self._of_steps: dict[str, Counter] = {}
         self.dead_letters = metrics.counter(names.DEAD_LETTERS, **tags)
         self._metrics = metrics
         self._memory = memory
@@ -50,6 +52,15 @@ class DropCounts:
         """Continue with the numbers of the last commit."""
         for late in committed_late(self._memory.committed):
             self._commit(late)
+
+    def drop(self, step: str) -> None:
+        """Count a record that a step drops."""
+        self.dropped.add()
+        of_step = self._of_steps.get(step)
+        if of_step is None:
+            tags = {**self._tags, "processor_node_id": step}
+            of_step = self._of_steps[step] = self._metrics.counter(names.STEP_DROPPED_RECORDS, **tags)
+        of_step.add()
 
     def late(self, step: str, records: int, late_ms: int, grace_ms: int) -> None:
         """Count records that were too late by at most this much, and would have needed this grace."""

@@ -94,7 +94,6 @@ class Failures:
         self._handlers = handlers
         self._send = send
         self._drops = drops
-        self._dropped = drops.dropped
         self._clock = clock
         self._origins = origins
         #: The error that stops the task, with its place: the steps above let it pass.
@@ -147,7 +146,7 @@ class Failures:
             self.drop(step, "it is older than the history of the table")
         else:
             # The flush of a cache, which has forwarded the result already; or a processor's own store.
-            self._dropped.add()
+            self._drops.dropped.add()
 
     def _drop(self, step: str, reason: str, late: Late | None) -> None:
         moves = self._is_moved(late)
@@ -195,7 +194,7 @@ class Failures:
     ) -> None:
         """Count that the current record was left out; ``error`` None: a step has dropped it. In the counts for users, a
         record that a step drops for several windows counts once."""
-        self._dropped.add()
+        self._drops.drop(step)
         topic, partition, offset, _, _ = self._cell.record
         place = step, topic, partition, offset
         counted = place == self._counted and topic is not None
@@ -231,9 +230,9 @@ class Failures:
         text = "; ".join(filter(None, (_first_line(error), reason(error))))
         self._count(context.step, f"{what} failed with {type(error).__name__}", fate, error=text)
 
-    def drop_as_usual(self) -> None:
-        """Only count that the current record was dropped."""
-        self._dropped.add()
+    def drop_as_usual(self, step: str) -> None:
+        """Only count that a step has dropped the current record."""
+        self._drops.drop(step)
 
     def failed(self, step: str, error: Exception, key: Any, value: Any) -> None:
         """A step raised. Returns if the record's branch is to be skipped, else raises."""

@@ -90,7 +90,7 @@ class NodeEnvironment:
         self._failures.drop_late(self.node_name, key, value, stream_time, grace_ms)
 
     def drop_as_usual(self) -> None:
-        self._failures.drop_as_usual()
+        self._failures.drop_as_usual(self.node_name)
 
     def late(self, stream_time: int, grace_ms: int) -> None:
         self._failures.late(self.node_name, stream_time, grace_ms)

@@ -22,7 +22,8 @@ from pystreams.topology.partitions import resolve_partitions
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
     """A stream thread: its name, its process, from where it connects, and its tasks. ``same_program``: whether its
-    topology is the one that is asked about; None: it does not say."""
+    topology is the one that is asked about; None: it does not say. ``endpoint``: where its process answers queries
+    (``application_server``); empty: nowhere."""
 
     thread: str
     process_id: str
@@ -30,6 +31,7 @@ class MemberStatus:
     tasks: tuple[TaskId, ...]
     standbys: tuple[TaskId, ...]
     same_program: bool | None
+    endpoint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,7 @@ def _member(
         tasks,
         member.standbys if plan is None else tuple(sorted(unpack_tasks(plan.standbys))),
         None if subscription is None else subscription.fingerprint == fingerprint,
+        "" if subscription is None else subscription.endpoint,
     )
 
 

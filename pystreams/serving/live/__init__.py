@@ -2,6 +2,7 @@
 
 - ``look``: what there is to see, as data. Begin here.
 - ``client_look`` and ``group_look``: how a client sees itself, and what the group knows of the other processes.
+- ``other_instances``: what those say of themselves that can be asked.
 - ``first_paint``: the page as it is before its scripts run. ``static/``: its scripts and style sheet.
 - ``events``: the streams of events. ``routes``: the addresses of all this.
 

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from pystreams.clock import Clock, Deadline
 from pystreams.serving.live.look import Look, Shown
+from pystreams.serving.live.other_instances import OtherInstances
 
 EVENTS_PATH: Final = "/events"
 
@@ -23,6 +24,9 @@ STREAMS_MAX: Final = 8
 #: place.
 STREAM_S: Final = 300.0
 
+#: Or after this one, in a web server of the user's own: it does not end before its streams, and does not tell them.
+MOUNTED_STREAM_S: Final = 5.0
+
 #: A look at the application, and an event, each so often.
 EVENT_S: Final = 1.0
 
@@ -30,36 +34,55 @@ EVENT_S: Final = 1.0
 class States:
     """The state as JSON. Those who look at the same time share a look at the application."""
 
-    def __init__(self, shown: Shown, clock: Clock) -> None:
+    def __init__(self, shown: Shown, clock: Clock, others: OtherInstances | None = None) -> None:
+        """``others``: the other instances; None: they cannot be asked."""
         self._shown = shown
+        self._others = others
         self._clock = clock
         self._lock = threading.Lock()
         self._fresh = Deadline(clock, 0)
-        self._last: tuple[Look, bytes] | None = None
+        self._own: Look | None = None
+        #: This instance, all of them, and the latter as JSON.
+        self._last: tuple[Look, Look, bytes] | None = None
 
     def look(self) -> Look:
         """The application, a moment ago."""
-        return self._latest()[0]
+        return self._latest()[1]
 
     def state(self) -> bytes:
         """The same as JSON."""
-        return self._latest()[1]
+        return self._latest()[2]
 
-    def _latest(self) -> tuple[Look, bytes]:
+    def alone(self) -> bytes:
+        """The state of this instance alone, for another one that shows all of them."""
         with self._lock:
-            if self._last is None or self._fresh.expired():
-                look = self._shown.look()
-                self._last = look, msgspec.json.encode(look)
-                self._fresh = Deadline(self._clock, 1000 * EVENT_S / 2)
+            return msgspec.json.encode(self._own_look())
+
+    def _latest(self) -> tuple[Look, Look, bytes]:
+        with self._lock:
+            own = self._own_look()
+            if self._last is None or self._last[0] is not own:
+                others = [] if self._others is None else self._others.clients(own)
+                look = msgspec.structs.replace(own, clients=[*own.clients, *others])
+                self._last = own, look, msgspec.json.encode(look)
             return self._last
+
+    def _own_look(self) -> Look:
+        """The lock is held."""
+        if self._own is None or self._fresh.expired():
+            self._own = self._shown.look()
+            self._fresh = Deadline(self._clock, 1000 * EVENT_S / 2)
+        return self._own
 
 
 class EventStreams:
     """The open streams of events."""
 
-    def __init__(self, states: States, clock: Clock) -> None:
+    def __init__(self, states: States, clock: Clock, stream_s: float = STREAM_S) -> None:
+        """``stream_s``: a stream ends after so long."""
         self._states = states
         self._clock = clock
+        self._stream_ms = 1000 * stream_s
         self._open = 0
         self._ending = asyncio.Event()
         #: The server's loop, once there was a stream.
@@ -86,7 +109,7 @@ class EventStreams:
         self._open += 1
         self._loop = asyncio.get_running_loop()
         try:
-            life = Deadline(self._clock, 1000 * STREAM_S)
+            life = Deadline(self._clock, self._stream_ms)
             # The browser waits for so long before it opens the next stream.
             yield b"retry: 1000\n\n"
             while not (self._ending.is_set() or life.expired()):

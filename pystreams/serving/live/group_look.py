@@ -23,6 +23,7 @@ def group_look(known: Known) -> GroupLook | None:
                 [str(task) for task in member.tasks][:TASKS_MAX],
                 [str(task) for task in member.standbys][:TASKS_MAX],
                 member.same_program,
+                member.endpoint,
             )
             for member in status.members[:TASKS_MAX]
         ],

@@ -131,7 +131,8 @@ class FailureLook(msgspec.Struct, frozen=True):
 
 
 class MemberLook(msgspec.Struct, frozen=True):
-    """A thread of the group, as the log knows it."""
+    """A thread of the group, as the log knows it. ``endpoint``: where its process answers, ``host:port``; empty:
+    nowhere."""
 
     thread: str
     process_id: str
@@ -139,6 +140,7 @@ class MemberLook(msgspec.Struct, frozen=True):
     tasks: list[str]
     standbys: list[str]
     same_program: bool | None
+    endpoint: str = ""
 
 
 class CommittedLook(msgspec.Struct, frozen=True):
@@ -165,7 +167,7 @@ class GroupLook(msgspec.Struct, frozen=True):
 
 class ClientLook(msgspec.Struct, frozen=True, tag=True):
     """A client at one moment. ``more_tasks`` are not shown. ``group`` is None where it was not asked for, or is not
-    known yet."""
+    known yet. ``endpoint``: the instance that has said this, ``host:port``; None: the one that is asked."""
 
     client_id: str
     worker: int | None
@@ -182,6 +184,7 @@ class ClientLook(msgspec.Struct, frozen=True, tag=True):
     left_out_by: list[LeftOutLook]
     failures: list[FailureLook]
     group: GroupLook | None = None
+    endpoint: str | None = None
 
 
 class WorkerLook(msgspec.Struct, frozen=True):
@@ -194,7 +197,8 @@ class WorkerLook(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """The application at one moment, as this process and its workers see it."""
+    """The application at one moment, as this process and its workers see it; ``clients`` of other instances are behind
+    those."""
 
     at_ms: int
     health: Health

@@ -13,10 +13,12 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from pystreams.clock import SystemClock
-from pystreams.serving.live.events import EVENTS_PATH, EventStreams, States
+from pystreams.serving.live.events import EVENTS_PATH, STREAM_S, EventStreams, States
 from pystreams.serving.live.first_paint import first_paint
 from pystreams.serving.live.look import Shown
+from pystreams.serving.live.other_instances import STATE_PATH, OtherInstances
 from pystreams.serving.refusals import FRESH
+from pystreams.serving.stores.peers import PART_HEADER, Peers
 
 _STATIC: Final = Path(__file__).parent / "static"
 
@@ -45,15 +47,18 @@ class _Files(StaticFiles):
 class LivePage:
     """The page of one application."""
 
-    PATHS: Final = ("/state", EVENTS_PATH)
+    PATHS: Final = (STATE_PATH, EVENTS_PATH)
 
-    def __init__(self, shown: Shown, *, with_stores: bool) -> None:
-        """``with_stores``: keys can be looked up below ``/stores``."""
+    def __init__(
+        self, shown: Shown, *, with_stores: bool, peers: Peers | None = None, stream_s: float = STREAM_S
+    ) -> None:
+        """``with_stores``: keys can be looked up below ``/stores``. ``peers``: how to ask other instances; None: they
+        are not asked. ``stream_s``: a stream of events ends after so long."""
         clock = SystemClock()
         self._shown = shown
         self._with_stores = with_stores
-        self._states = States(shown, clock)
-        self.events = EventStreams(self._states, clock)
+        self._states = States(shown, clock, None if peers is None else OtherInstances(peers.get, clock))
+        self.events = EventStreams(self._states, clock, stream_s)
 
     def html(self) -> Response:
         """The page, with the state of now."""
@@ -63,14 +68,16 @@ class LivePage:
     def routes(self) -> Sequence[BaseRoute]:
         """All but the page itself."""
         return (
-            Route("/state", self._state),
+            Route(STATE_PATH, self._state),
             Route(EVENTS_PATH, self._events),
             Mount("/static", _Files(directory=_STATIC)),
         )
 
     # Not ``async``: answered in a thread of its own, because it may wait for a lock of the client.
-    def _state(self, _request: Request) -> Response:
-        return Response(self._states.state(), media_type="application/json", headers=FRESH)
+    def _state(self, request: Request) -> Response:
+        # One that asks for its page is not sent what others say: nobody asks in a circle.
+        state = self._states.alone() if PART_HEADER in request.headers else self._states.state()
+        return Response(state, media_type="application/json", headers=FRESH)
 
     async def _events(self, _request: Request) -> Response:
         if self.events.is_full:

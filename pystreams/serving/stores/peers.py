@@ -39,7 +39,7 @@ _REQUESTS_MAX: Final = 32
 _IDLE_MAX: Final = 32
 
 #: Errors with which a connection turns out to have been ended by the other side, before it saw the request.
-_ENDED: Final = (ConnectionResetError, BrokenPipeError)
+_ENDED: Final = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 #: A larger answer is not read: a page has a limit.
 _ANSWER_BYTES_MAX: Final = 64 << 20
@@ -84,7 +84,7 @@ class Peers:
         )
 
     def _ask(self, endpoint: str, question: Question) -> Part:
-        status, content = self._answer(endpoint, _target(question))
+        status, content = self.get(endpoint, _target(question))
         if status != 200:
             raise _error(endpoint, status, content)
         try:
@@ -97,8 +97,9 @@ class Peers:
                 hint="it may run another version of pystreams, or be another server: check its application_server",
             ) from error
 
-    def _answer(self, endpoint: str, target: str) -> tuple[int, bytes]:
-        """Status and content. Raises ``ConnectionError``."""
+    def get(self, endpoint: str, target: str) -> tuple[int, bytes]:
+        """Status and content of what is at a path. Raises ``ConnectionError``, and ``UnreachableError`` if one does not
+        trust the other."""
         while True:
             connection = idle = self._idle.take(endpoint)
             try:
@@ -109,7 +110,7 @@ class Peers:
                     connection.close()
                 # The other side ends connections that nobody uses.
                 if idle is None or not isinstance(error, _ENDED):
-                    raise ConnectionError(f"{endpoint} does not answer: {error}") from error
+                    raise _unreached(endpoint, error) from error
             else:
                 self._idle.put(endpoint, connection)
                 return answer
@@ -169,6 +170,18 @@ def _target(question: Question) -> str:
     store = f"/stores/{quote(question.store, safe='')}"
     place = "entries" if question.key is None else f"keys/{quote(question.key, safe='')}"
     return f"{store}/{place}?{urlencode(parameters_of(question))}"
+
+
+def _unreached(endpoint: str, error: Exception) -> Exception:
+    if not isinstance(error, ssl.SSLError):
+        return ConnectionError(f"{endpoint} does not answer: {error}")
+    return UnreachableError(
+        "another instance of the application cannot be asked over HTTPS",
+        where=endpoint,
+        why=str(error),
+        hint="start all instances with --http-cert and --http-key, and with --http-ca if the system does not trust "
+        "the authority of the certificates; each certificate is for the host of its instance's application_server",
+    )
 
 
 def _error(endpoint: str, status: int, content: bytes) -> QueryError:

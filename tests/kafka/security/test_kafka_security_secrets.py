@@ -18,6 +18,7 @@ from tests.kafka.security.command_kit import command
 from tests.kafka.support import connect
 from tests.live.support import eventually
 from tests.serving.http_kit import get
+from tests.serving.routes_kit import all_answers
 
 WRONG = "not-the-looking-glass"
 REGISTRY_LOGIN = "mad-hatter:six-o-clock"
@@ -25,7 +26,12 @@ REGISTRY_LOGIN = "mad-hatter:six-o-clock"
 SECRETS = (PASSWORD, "looking-glass", WRONG, REGISTRY_LOGIN, "six-o-clock")
 
 PROGRAM = """
+import logging
+
 from pystreams import App
+
+for name in ("pystreams", "kafka"):
+    logging.getLogger(name).setLevel(logging.DEBUG)
 
 def split(line):
     if line == "broken":
@@ -78,7 +84,9 @@ COMMANDS = [
     ["run", "guarded", "--until-caught-up", "--verbose", "--log-format", "json"],
     ["status", "guarded", "--json"],
     ["lag", "guarded"],
+    ["describe", "guarded"],
     ["describe", "guarded", "--format", "json"],
+    ["describe", "guarded", "--format", "svg"],
     ["consume", "guarded-out"],
     ["reset", "guarded", "--yes"],
 ]
@@ -128,8 +136,8 @@ def test_pages_and_processes_show_no_secret(tmp_path: Path, environment: dict[st
     try:
         address = run.says(r"Metrics, health and stores are at http://(\S+):")[1]
         eventually(lambda: get(address, "/ready").status == 200)
-        for path in ("/", "/live", "/ready", "/metrics"):
-            assert secrets_in(get(address, path).text) == [], path
+        for path, kind, _, answer in all_answers(address, "counts", "be"):
+            assert secrets_in(answer) == [], (path, kind)
         workers = list(run.all_there(2).values())
         for pid in (run.process.pid, *workers, *children(run.process.pid)):
             assert secrets_in(" ".join(command_line(pid))) == []

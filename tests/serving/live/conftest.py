@@ -36,7 +36,9 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
     lost, which the browser reports, too."""
     contexts, wrong = [], []
 
-    def visit(address: object, width: int = 1280, *, may_lose: bool = False, **settings: object) -> Page:
+    def visit(
+        address: object, width: int = 1280, *, path: str = "/", may_lose: bool = False, **settings: object
+    ) -> Page:
         context = browser.new_context(viewport={"width": width, "height": 900}, **settings)
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
@@ -44,7 +46,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
         page.on("pageerror", lambda error: wrong.append(str(error)))
         if not may_lose:
             page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-        page.goto(f"http://{address}/")
+        page.goto(f"http://{address}{path}")
         return page
 
     yield visit

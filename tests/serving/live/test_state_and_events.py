@@ -19,11 +19,14 @@ from pystreams.serving.address import Address
 from pystreams.serving.live import events as events_module
 from pystreams.serving.live.events import STREAMS_MAX, EventStreams, States
 from pystreams.serving.live.look import Look
+from pystreams.serving.live.routes import LivePage
+from pystreams.serving.pages import pages
 from pystreams.serving.server import HttpServer
 from pystreams.serving.watched import WatchedClient
 from tests.live.support import Log, caught_up, eventually
 from tests.serving.asyncio_kit import run_apart
 from tests.serving.http_kit import get
+from tests.serving.test_mounted_app import web_server
 
 pytestmark = pytest.mark.live
 
@@ -143,13 +146,18 @@ def test_one_stream_too_many_is_refused_and_costs_no_other_page(server, listen):
     assert listen().event() is not None
 
 
-def test_streams_end_after_their_time_and_with_the_server(monkeypatch, counted):
+def test_streams_end_after_their_time(counted):
+    live_page = LivePage(counted, with_stores=False, stream_s=0.5)
+    with (
+        web_server(pages(counted, None, ["*"], live_page=live_page)) as address,
+        closing(Stream(address)) as short,
+    ):
+        assert short.event() is not None
+        assert short.event() is None
+
+
+def test_streams_end_with_the_server(counted):
     with HttpServer(Address.parse("127.0.0.1:0"), counted) as server:
-        monkeypatch.setattr(events_module, "STREAM_S", 0.5)
-        with closing(Stream(server.address)) as short:
-            assert short.event() is not None
-            assert short.event() is None
-        monkeypatch.setattr(events_module, "STREAM_S", 300.0)
         held = Stream(server.address)
         assert held.event() is not None
     with closing(held):

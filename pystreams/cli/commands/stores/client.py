@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,22 +50,23 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-#: Asks without proxies, since an application is in the same network, and a proxy would read the token.
-_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
-
-
 class StoreClient:
-    """The stores of the application at ``url``, which is asked with a ``token`` if there is one."""
+    """The stores of the application at ``url``, which is asked with a ``token`` if there is one. ``tls``: how it is
+    asked over HTTPS, which is then the default; None: HTTP is, and the system says whom to trust."""
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, tls: ssl.SSLContext | None = None) -> None:
         """Raises ``ConfigError`` for what is no URL of a server."""
         # The port alone is that of this machine, as for ``run --http``.
         text = f"127.0.0.1:{url}" if url.isdecimal() else url
-        self._url = (text if "://" in text else f"http://{text}").rstrip("/")
+        self._url = (text if "://" in text else f"{'http' if tls is None else 'https'}://{text}").rstrip("/")
         parts = urlsplit(self._url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"{url!r} is not the URL of an application", hint="write http://HOST:PORT")
         self._headers = {"Accept": "application/json"}
+        # Without proxies, since an application is in the same network, and a proxy would read the token.
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls), _NoRedirects
+        )
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
 
@@ -86,18 +88,28 @@ class StoreClient:
         query = f"?{urlencode(parameters)}" if parameters else ""
         request = urllib.request.Request(f"{self._url}{path}{query}", headers=self._headers)  # noqa: S310 - checked
         try:
-            with _OPENER.open(request, timeout=_TIMEOUT_S) as answer:
+            with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
                 return msgspec.json.decode(answer.read())
         except urllib.error.HTTPError as error:
             with error:
                 raise self._error(error.code, error.read()) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             why = error.reason if isinstance(error, urllib.error.URLError) else error
+            if isinstance(why, ssl.SSLError):
+                raise self._distrust(why) from None
             raise AnswerError(
                 f"no application answers at {self._url}",
                 why=os.strerror(why.errno) if isinstance(why, OSError) and why.errno else str(why),
                 hint="start it with pystreams run APPLICATION --http HOST:PORT, and give that address: --url HOST:PORT",
             ) from None
+
+    def _distrust(self, why: ssl.SSLError) -> AnswerError:
+        return AnswerError(
+            f"{self._url} cannot be asked over HTTPS",
+            why=why.strerror or str(why),
+            hint="give the authority that has signed its certificate: --ca FILE; and if it wants to know who asks, a "
+            "certificate of your own: --cert FILE --key FILE",
+        )
 
     def _error(self, status: int, content: bytes) -> StreamsError:
         try:

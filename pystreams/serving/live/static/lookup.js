@@ -1,10 +1,10 @@
-// The look-up of a key, where the server has stores to read.
+// The look-up of a key, where the server has stores to read. Paths are relative to that of the page.
 
 import { byId, make, setAttribute } from "./dom.js";
 
 export async function offerLookup() {
   if (byId("lookup").dataset.stores !== "served") return;
-  const answer = await fetch("/stores").catch(() => null);
+  const answer = await fetch("stores").catch(() => null);
   if (!answer?.ok) return;
   const { stores } = await answer.json();
   if (!stores?.length) return;
@@ -22,7 +22,7 @@ async function lookUp(store, key) {
   shown.hidden = false;
   setAttribute(shown, "aria-busy", "true");
   try {
-    const answer = await fetch(`/stores/${encodeURIComponent(store)}/keys/${encodeURIComponent(key)}`);
+    const answer = await fetch(`stores/${encodeURIComponent(store)}/keys/${encodeURIComponent(key)}`);
     const text = await answer.text();
     setAttribute(shown, "data-status", answer.ok ? null : "warn");
     shown.textContent = pretty(text) || `${answer.status} ${answer.statusText}`;

@@ -29,7 +29,13 @@ export function subtopology(task) {
 
 // A client's name without what all of them have in common, and with the worker's number.
 export function clientName(client) {
-  return client.worker === null ? "this process" : `worker ${client.worker}`;
+  const worker = client.worker === null ? null : `worker ${client.worker}`;
+  return client.endpoint ? [client.endpoint, worker].filter(Boolean).join(", ") : (worker ?? "this process");
+}
+
+// The clients of the instance whose page this is.
+export function ownClients(state) {
+  return state.clients.filter((client) => !client.endpoint);
 }
 
 export function threadName(client, thread) {

@@ -2,6 +2,7 @@
 
 import { byId, keyed, make, makeSvg, setAttribute, setText } from "./dom.js";
 import { clock, date, duration, number, plural, rate } from "./format.js";
+import { ownClients } from "./model.js";
 
 const HISTORY = 60;
 const history = [];
@@ -32,11 +33,12 @@ function showHealth({ health }) {
 }
 
 function showFacts(state) {
-  const { clients, group } = state;
+  const { group } = state;
+  const own = ownClients(state);
   const others = new Set((group?.members ?? []).map((member) => member.process_id || member.thread));
   const facts = [];
-  if (clients.length) {
-    facts.push(["Up", duration(state.at_ms - Math.min(...clients.map((client) => client.started_ms)))]);
+  if (own.length) {
+    facts.push(["Up", duration(state.at_ms - Math.min(...own.map((client) => client.started_ms)))]);
   }
   if (group?.members.length) {
     // Workers share a state directory, by which the group knows processes.

@@ -2,7 +2,7 @@
 
 import { byId, setText } from "./dom.js";
 import { offerLookup } from "./lookup.js";
-import { modelOf } from "./model.js";
+import { modelOf, ownClients } from "./model.js";
 import { showOverview } from "./overview.js";
 import { showPanels } from "./panels.js";
 import { showTasks } from "./tasks.js";
@@ -25,7 +25,7 @@ function show(state) {
   showPanels(model);
   connected("");
   // The page was loaded before the client knew its log: there is a picture now.
-  if (!picture && state.clients.some((client) => client.client_id)) location.reload();
+  if (!picture && ownClients(state).some((client) => client.client_id)) location.reload();
 }
 
 function connected(trouble) {
@@ -37,7 +37,7 @@ function connected(trouble) {
 function open() {
   if (events || document.hidden) return;
   clearTimeout(again);
-  events = new EventSource("/events");
+  events = new EventSource("events");
   events.addEventListener("message", (event) => show(JSON.parse(event.data)));
   events.addEventListener("error", () => {
     // The browser opens a stream that has ended again by itself, but not one that was refused.

@@ -2,7 +2,7 @@
 
 import { byId, keyed, make, setAttribute, setText, textRows } from "./dom.js";
 import { bytes, clock, number, percent, plural, rate, short } from "./format.js";
-import { clientName, threadName } from "./model.js";
+import { clientName, ownClients, threadName } from "./model.js";
 
 const FAILURES_MAX = 5;
 
@@ -26,7 +26,7 @@ function showInstances({ state }) {
     others.get(id).threads.push(member);
   }
   const cards = [...state.clients.map((client) => ({ id: client.client_id, client })), ...others.values()];
-  const dead = state.workers.filter((worker) => !state.clients.some((client) => client.worker === worker.number));
+  const dead = state.workers.filter((worker) => !ownClients(state).some((client) => client.worker === worker.number));
   cards.push(...dead.map((worker) => ({ id: `worker ${worker.number}`, worker })));
   keyed(byId("instances"), cards, (card) => card.id, newCard, (element, card) => {
     if (card.client) showClient(element, card.client, state.workers);
@@ -49,7 +49,7 @@ function showHead(element, name, status, words, note) {
 }
 
 function showClient(element, client, workers) {
-  const worker = workers.find((one) => one.number === client.worker);
+  const worker = client.endpoint ? null : workers.find((one) => one.number === client.worker);
   const { live, ready } = client.health;
   const notes = [`${rate(client.rate)} records/s`];
   const standbys = client.threads.reduce((total, thread) => total + thread.standbys.length, 0);

@@ -1,0 +1,120 @@
+"""The other instances of an application: each is asked for its own state, so that the page of one shows all of them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from pystreams.clock import Clock
+from pystreams.serving.live.look import ClientLook, Look
+from pystreams.serving.query_errors import QueryError
+
+log = logging.getLogger(__name__)
+
+#: The path at which an instance is asked.
+STATE_PATH: Final = "/state"
+
+#: So many others are asked. Of all further ones the page shows what the group knows.
+_INSTANCES_MAX: Final = 16
+
+#: Each is asked so often at most, and shown for so long after its last answer.
+_ASK_MS: Final = 900.0
+_SHOWN_MS: Final = 5_000.0
+
+#: Gives status and content of what is at a path of an endpoint (``host:port``). Raises ``OSError`` and ``QueryError``.
+Get = Callable[[str, str], tuple[int, bytes]]
+
+
+class _Answer(msgspec.Struct):
+    """What is used of the state of an instance."""
+
+    clients: list[ClientLook]
+
+
+class _Known(NamedTuple):
+    """An answer, and when it came, by a monotonic clock."""
+
+    clients: list[ClientLook]
+    at_ms: float
+
+
+class OtherInstances:
+    """Asks in threads of its own, so that nobody waits for an instance that does not answer; and only while somebody
+    wants to know."""
+
+    def __init__(self, get: Get, clock: Clock) -> None:
+        self._get = get
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: dict[str, _Known] = {}
+        #: When each was asked, those that are being asked now, and those that are known not to answer.
+        self._asked_ms: dict[str, float] = {}
+        self._asking: set[str] = set()
+        self._silent: set[str] = set()
+
+    def clients(self, own: Look) -> list[ClientLook]:
+        """The clients of the others, a moment ago. ``own``: how this instance sees itself and its group."""
+        now_ms = self._clock.monotonic_ms()
+        endpoints = _endpoints(own)
+        with self._lock:
+            for known in (self._known, self._asked_ms):
+                for gone in known.keys() - set(endpoints):
+                    del known[gone]
+            for endpoint in endpoints:
+                if (
+                    endpoint not in self._asking
+                    and now_ms - self._asked_ms.get(endpoint, -_ASK_MS) >= _ASK_MS
+                ):
+                    self._asked_ms[endpoint] = now_ms
+                    self._asking.add(endpoint)
+                    threading.Thread(
+                        target=self._ask, args=(endpoint,), name="other-instance", daemon=True
+                    ).start()
+            fresh = [
+                known.clients for _, known in sorted(self._known.items()) if now_ms - known.at_ms < _SHOWN_MS
+            ]
+        ours = {client.client_id for client in own.clients}
+        return [client for clients in fresh for client in clients if client.client_id not in ours]
+
+    def _ask(self, endpoint: str) -> None:
+        found: list[ClientLook] | None = None
+        try:
+            status, content = self._get(endpoint, STATE_PATH)
+            if status == 200:
+                found = msgspec.json.decode(content, type=_Answer).clients
+            else:
+                self._note(endpoint, f"it answers with status {status}")
+        except (OSError, QueryError, msgspec.MsgspecError) as error:
+            self._note(endpoint, str(error))
+        finally:
+            with self._lock:
+                self._asking.discard(endpoint)
+                if found is not None:
+                    self._silent.discard(endpoint)
+                    named = [
+                        msgspec.structs.replace(client, endpoint=endpoint, group=None) for client in found
+                    ]
+                    self._known[endpoint] = _Known(named, self._clock.monotonic_ms())
+
+    def _note(self, endpoint: str, why: str) -> None:
+        """Log why an instance does not show itself, once."""
+        with self._lock:
+            if endpoint in self._silent:
+                return
+            self._silent.add(endpoint)
+        log.info("the live page does not show the instance at %s: %s", endpoint, why)
+
+
+def _endpoints(own: Look) -> Sequence[str]:
+    """Where the other instances of the group answer."""
+    if own.group is None:
+        return ()
+    threads = {thread.name for client in own.clients for thread in client.threads}
+    ours = {member.endpoint for member in own.group.members if member.thread in threads}
+    return sorted({member.endpoint for member in own.group.members if member.endpoint} - ours)[
+        :_INSTANCES_MAX
+    ]
