@@ -11,6 +11,7 @@ Source: org.apache.kafka.streams.KafkaStreams.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -18,7 +19,7 @@ from datetime import timedelta
 
 from pystreams.broker.connecting import open_broker
 from pystreams.broker.port import Broker
-from pystreams.clock import Clock, SystemClock
+from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.config import StreamsConfig, settings_from_environment
 from pystreams.dsl.builder import Buildable, build_topology, own_config
 from pystreams.engine.failures.lateness import LateRecords
@@ -68,6 +69,8 @@ _ENDED = frozenset({ClientState.NOT_RUNNING, ClientState.ERROR})
 #: States as numbers, as in Kafka Streams.
 _STATES = tuple(ClientState)
 _ANSWER_TIMEOUT_S = 30.0
+#: ``wait_for`` checks its condition so often.
+_CHECK_S = 0.1
 #: Limits the wait for a state listener that itself waits for the caller of ``close``.
 _LISTENER_TIMEOUT_S = 10.0
 
@@ -269,10 +272,17 @@ class Streams:
         run_client(self, stop, until_caught_up=until_caught_up, on_progress=on_progress)
 
     def wait_for(self, condition: Callable[[], bool], timeout: timedelta | float | None = None) -> bool:
-        """Wait until ``condition`` is true, checked at every change of state. False if ``timeout`` ends first."""
+        """Wait until ``condition`` is true, which is checked at every change of state, and ten times a second, because
+        what it asks for may change without one. False if ``timeout`` ends first."""
         milliseconds = timeout / timedelta(milliseconds=1) if isinstance(timeout, timedelta) else timeout
-        with self._changed:
-            return self._changed.wait_for(condition, None if milliseconds is None else milliseconds / 1000)
+        deadline = Deadline(SystemClock(), math.inf if milliseconds is None else milliseconds)
+        while not condition():
+            if deadline.expired():
+                return False
+            # The condition is not checked in here: it may ask the log, and threads would wait for the answer.
+            with self._changed:
+                self._changed.wait(min(_CHECK_S, deadline.remaining_ms() / 1000))
+        return True
 
     # Threads
 
