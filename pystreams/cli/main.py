@@ -21,7 +21,7 @@ from pystreams.cli.commands.produce import produce
 from pystreams.cli.commands.reset import reset
 from pystreams.cli.commands.run import run
 from pystreams.cli.commands.snapshots import snapshots
-from pystreams.cli.commands.status.command import lag, status
+from pystreams.cli.commands.status.command import lag, status, threads
 from pystreams.cli.commands.stores.command import get, scan
 from pystreams.cli.commands.topics import topics_app
 from pystreams.cli.commands.verify.command import verify
@@ -81,6 +81,7 @@ app.command(rich_help_panel="Applications")(run)
 app.command(rich_help_panel="Applications")(doctor)
 app.command(rich_help_panel="Applications")(status)
 app.command(rich_help_panel="Applications")(lag)
+app.command(rich_help_panel="Applications")(threads)
 app.command(rich_help_panel="Applications")(get)
 app.command(rich_help_panel="Applications")(scan)
 app.command(rich_help_panel="Applications")(describe)

@@ -42,6 +42,7 @@ from pystreams.runtime.run_client import run_client
 from pystreams.runtime.startup.client_start import prepare
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.store_metrics import STORE_NAMES
+from pystreams.runtime.threads.activity import Activity
 from pystreams.runtime.threads.global_thread import GlobalStores
 from pystreams.runtime.threads.progress import Progress, ThreadProgress
 from pystreams.runtime.threads.progress_metrics import thread_samples
@@ -326,6 +327,11 @@ class Streams:
             return Progress(
                 self._records_of_ended_threads + sum(thread.records for thread in threads), threads
             )
+
+    def activities(self) -> dict[str, Activity]:
+        """What each stream thread is at now, by its name."""
+        with self._changed:
+            return {thread.name: thread.activity for thread in self._threads}
 
     def health(self, *, lag_max: int | None = None) -> Health:
         """Whether the client works (``live``) and others may rely on it (``ready``), with the reasons why not.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from pystreams.cli.commands.stores.client import StoreClient, first_reachable
+from pystreams.cli.commands.stores.client import ApplicationClient, first_reachable
 from pystreams.cli.connection import open_admin, open_broker_of
 from pystreams.cli.options import (
     ApplicationArgument,
@@ -164,10 +164,10 @@ def _client(
     application: str,
     setting: list[str] | None,
     place: dict[str, Any],
-) -> StoreClient:
+) -> ApplicationClient:
     """Raises ``ConfigError`` for a token without a URL."""
     if url is not None:
-        return StoreClient(url, None if token_file is None else read_token(token_file))
+        return ApplicationClient(url, None if token_file is None else read_token(token_file))
     if token_file is not None:
         raise ConfigError(
             "the token is not sent to an instance that is found through the group",
@@ -175,7 +175,7 @@ def _client(
             why="nobody says there whether the instance speaks HTTPS, and whoever joins the group may name any address",
             hint="give the address: --url https://HOST:PORT, or --url PORT for an instance on this machine",
         )
-    return StoreClient(_found(application, setting, place), None)
+    return ApplicationClient(_found(application, setting, place), None)
 
 
 def _found(application: str, setting: list[str] | None, place: dict[str, Any]) -> str:
