@@ -25,10 +25,10 @@ from pystreams.cli.commands.status.command import lag, status, threads
 from pystreams.cli.commands.stores.command import get, scan
 from pystreams.cli.commands.topics import topics_app
 from pystreams.cli.commands.verify.command import verify
-from pystreams.cli.terminal.exits import Exit, exit_of
+from pystreams.cli.terminal.exits import Exit, end_now, exit_of
 from pystreams.cli.terminal.logs import take_down_logs
 from pystreams.cli.terminal.show_error import show_error
-from pystreams.errors import StreamsError
+from pystreams.errors import CloseTimeoutError, StreamsError
 
 app = typer.Typer(
     name="pystreams",
@@ -103,6 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         app(args=None if arguments is None else list(arguments))
     except StreamsError as error:
         show_error(error, sys.argv[1:] if arguments is None else arguments)
+        if isinstance(error, CloseTimeoutError):
+            take_down_logs()
+            end_now(exit_of(error))
         sys.exit(exit_of(error))
     finally:
         take_down_logs()

@@ -160,6 +160,11 @@ def test_pods_serve_stores_and_the_live_page_with_a_token_that_they_may_read(tmp
         assert not server.closed
 
 
+def test_a_pod_that_cannot_commit_says_so_before_it_is_killed():
+    killed_after_ms = 1000 * pods()[0]["terminationGracePeriodSeconds"]
+    assert int(environment()["PYSTREAMS_CLOSE_TIMEOUT_MS"]) <= killed_after_ms - 5_000
+
+
 def test_pods_ask_each_other_at_a_name_that_the_service_gives_them():
     name, _, port = environment()["PYSTREAMS_APPLICATION_SERVER"].partition(":")
     pod, service = name.split(".")

@@ -28,12 +28,19 @@ from pystreams.cli.commands.workers.channel import (
 )
 from pystreams.cli.stacks import log_stacks
 from pystreams.cli.telemetry import telemetry
-from pystreams.cli.terminal.exits import Exit, exit_of
+from pystreams.cli.terminal.exits import Exit, end_now, exit_of
 from pystreams.cli.terminal.logs import log_to_stderr
 from pystreams.cli.terminal.user_lines import user_lines
 from pystreams.cli.watching import announce
 from pystreams.clock import SystemClock
-from pystreams.errors import AppLoadError, ConfigError, RetentionError, StreamsError, TopologyError
+from pystreams.errors import (
+    AppLoadError,
+    CloseTimeoutError,
+    ConfigError,
+    RetentionError,
+    StreamsError,
+    TopologyError,
+)
 from pystreams.runtime.run_client import reached_the_end
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
@@ -291,6 +298,8 @@ def main() -> NoReturn:
         run_job(job, channel, questions, Leash(messages))
     except StreamsError as error:
         channel.send(failure_of(error), timeout_s=None)
+        if isinstance(error, CloseTimeoutError):
+            end_now(exit_of(error))
         sys.exit(exit_of(error))
     sys.exit(Exit.OK)
 
