@@ -3,6 +3,7 @@ Kafka cannot be had. With ``CI=true`` tests on Kafka fail there instead."""
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -59,6 +60,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if item.get_closest_marker("oracle"):
                 item.add_marker(pytest.mark.skip(reason=reason))
     _spread_kafka(items)
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector pass over the tests that were collected, and the modules that they imported: it would
+    look at all of them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _spread_kafka(items: list[pytest.Item]) -> None:

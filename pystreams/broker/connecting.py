@@ -32,12 +32,8 @@ def open_broker(config: StreamsConfig, clock: Clock, *, if_missing: str | None =
             client_id=config.client_id or config.application_id,
             statistics_interval_ms=config.client_statistics_interval_ms,
         )
-    if if_missing is not None and not config.embedded_log.exists():
-        raise BrokerUnavailableError(
-            f"There is no embedded log at {config.embedded_log}",
-            where=f"looked for it from {Path.cwd()}",
-            hint=if_missing,
-        )
+    if if_missing is not None:
+        check_embedded_log(config.embedded_log, if_missing)
     from pystreams.broker.embedded import EmbeddedBroker
 
     return EmbeddedBroker(
@@ -47,3 +43,11 @@ def open_broker(config: StreamsConfig, clock: Clock, *, if_missing: str | None =
         heartbeat_interval_ms=config.heartbeat_interval_ms,
         max_poll_interval_ms=config.max_poll_interval_ms,
     )
+
+
+def check_embedded_log(path: Path, advice: str) -> None:
+    """Raise ``BrokerUnavailableError``, with this advice, if there is no embedded log at ``path``."""
+    if not path.exists():
+        raise BrokerUnavailableError(
+            f"There is no embedded log at {path}", where=f"looked for it from {Path.cwd()}", hint=advice
+        )

@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from dataclasses import dataclass
+from typing import Annotated, Final, NoReturn
 
 import typer
 
-from pystreams.cli.commands.archive import archive
-from pystreams.cli.commands.backfill.command import backfill
-from pystreams.cli.commands.consume import consume
-from pystreams.cli.commands.describe import describe
-from pystreams.cli.commands.diff import diff
-from pystreams.cli.commands.dlq.command import dlq_app
-from pystreams.cli.commands.doctor.command import doctor
-from pystreams.cli.commands.init import init
-from pystreams.cli.commands.produce import produce
-from pystreams.cli.commands.reset import reset
-from pystreams.cli.commands.run import run
-from pystreams.cli.commands.snapshots import snapshots
-from pystreams.cli.commands.status.command import lag, status, threads
-from pystreams.cli.commands.stores.command import get, scan
-from pystreams.cli.commands.topics import topics_app
-from pystreams.cli.commands.verify.command import verify
 from pystreams.cli.terminal.exits import Exit, end_now, exit_of
 from pystreams.cli.terminal.logs import take_down_logs
 from pystreams.cli.terminal.show_error import show_error
 from pystreams.errors import CloseTimeoutError, StreamsError
 
-app = typer.Typer(
-    name="pystreams",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["--help", "-h"]},
-    epilog="Exit codes: 0 done, 1 failed while running, 2 wrong usage, 3 wrong application, 4 the log "
-    "refused it, 130 interrupted, 143 ended by SIGTERM.",
+
+@dataclass(frozen=True)
+class _Command:
+    """Where a command is: a function of its name, or as ``group`` a ``Typer`` with commands of its own. ``panel``: its
+    heading in ``--help``."""
+
+    name: str
+    module: str
+    panel: str
+    group: bool = False
+
+    def join(self, app: typer.Typer) -> None:
+        """Have ``app`` offer it."""
+        module = importlib.import_module(f"pystreams.cli.commands.{self.module}")
+        if self.group:
+            app.add_typer(getattr(module, f"{self.name}_app"), name=self.name, rich_help_panel=self.panel)
+        else:
+            app.command(rich_help_panel=self.panel)(getattr(module, self.name))
+
+
+#: In the order of ``--help``.
+_COMMANDS: Final = (
+    _Command("init", "init", "Applications"),
+    _Command("run", "run", "Applications"),
+    _Command("doctor", "doctor.command", "Applications"),
+    _Command("status", "status.command", "Applications"),
+    _Command("lag", "status.command", "Applications"),
+    _Command("threads", "status.command", "Applications"),
+    _Command("get", "stores.command", "Applications"),
+    _Command("scan", "stores.command", "Applications"),
+    _Command("describe", "describe", "Applications"),
+    _Command("diff", "diff", "Applications"),
+    _Command("reset", "reset", "Applications"),
+    _Command("backfill", "backfill.command", "Applications"),
+    _Command("verify", "verify.command", "Applications"),
+    _Command("snapshots", "snapshots", "Applications"),
+    _Command("topics", "topics", "Records", group=True),
+    _Command("produce", "produce", "Records"),
+    _Command("consume", "consume", "Records"),
+    _Command("archive", "archive", "Records"),
+    _Command("dlq", "dlq.command", "Records", group=True),
 )
 
 
@@ -50,8 +69,7 @@ def _print_version(wanted: bool) -> None:
     raise typer.Exit
 
 
-@app.callback()
-def common(
+def _common(
     version: Annotated[
         bool,
         typer.Option(
@@ -76,33 +94,40 @@ def common(
     """
 
 
-app.command(rich_help_panel="Applications")(init)
-app.command(rich_help_panel="Applications")(run)
-app.command(rich_help_panel="Applications")(doctor)
-app.command(rich_help_panel="Applications")(status)
-app.command(rich_help_panel="Applications")(lag)
-app.command(rich_help_panel="Applications")(threads)
-app.command(rich_help_panel="Applications")(get)
-app.command(rich_help_panel="Applications")(scan)
-app.command(rich_help_panel="Applications")(describe)
-app.command(rich_help_panel="Applications")(diff)
-app.command(rich_help_panel="Applications")(reset)
-app.command(rich_help_panel="Applications")(backfill)
-app.command(rich_help_panel="Applications")(verify)
-app.command(rich_help_panel="Applications")(snapshots)
-app.add_typer(topics_app, name="topics", rich_help_panel="Records")
-app.command(rich_help_panel="Records")(produce)
-app.command(rich_help_panel="Records")(consume)
-app.command(rich_help_panel="Records")(archive)
-app.add_typer(dlq_app, name="dlq", rich_help_panel="Records")
+def all_commands() -> typer.Typer:
+    """``pystreams`` with every command."""
+    return _application(_COMMANDS)
+
+
+def _application(commands: Sequence[_Command]) -> typer.Typer:
+    app = typer.Typer(
+        name="pystreams",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+        epilog="Exit codes: 0 done, 1 failed while running, 2 wrong usage, 3 wrong application, 4 the log "
+        "refused it, 130 interrupted, 143 ended by SIGTERM.",
+    )
+    app.callback()(_common)
+    for command in commands:
+        command.join(app)
+    return app
+
+
+def _application_for(arguments: Sequence[str]) -> typer.Typer:
+    """If a command is named, no other is loaded: to load all takes a fifth of the time of a short command."""
+    named = [command for command in _COMMANDS if command.name in arguments[:1]]
+    return _application(named or _COMMANDS)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its code. ``arguments`` None: those of the process."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        app(args=None if arguments is None else list(arguments))
+        _application_for(given)(args=given)
     except StreamsError as error:
-        show_error(error, sys.argv[1:] if arguments is None else arguments)
+        show_error(error, given)
         if isinstance(error, CloseTimeoutError):
             take_down_logs()
             end_now(exit_of(error))

@@ -65,12 +65,16 @@ class Place:
         """Add ``node`` below this step."""
         self.context.graph.add(node, self.node)
 
+    def check_same_builder(self, context: Context, name: str) -> None:
+        """Raises ``TopologyError`` if ``name``, which is of ``context``, belongs to another builder."""
+        if context is not self.context:
+            raise TopologyError(
+                f"{self.name} and {name} belong to different builders", hint="use one App for both"
+            )
+
     def copartitioned_with(self, other: Place) -> frozenset[str]:
         """The sources of both steps, which from now on must be co-partitioned."""
-        if other.context is not self.context:
-            raise TopologyError(
-                f"{self.name} and {other.name} belong to different builders", hint="use one App for both"
-            )
+        self.check_same_builder(other.context, other.name)
         sources = self.sources | other.sources
         self.context.graph.copartition(sources)
         return sources

@@ -78,11 +78,7 @@ def joined_on_foreign_key(
             f"{asked.method} by a foreign key takes a table, not {type(other).__name__}",
             hint="read a topic as a table with table(...), or make a stream a table with to_table()",
         )
-    if other._place.context is not this._place.context:
-        raise TopologyError(
-            f"{this._place.name} and {other._place.name} belong to different builders",
-            hint="use one App for both",
-        )
+    this._place.check_same_builder(other._place.context, other._place.name)
     return _Join(this, other, joiner, asked, store).build()
 
 

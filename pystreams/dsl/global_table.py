@@ -194,11 +194,7 @@ def joined_with_global(
             f"{method} with a global table needs key_fn=, a function that returns the key of the row to join with",
             hint="to join by the record's key, give key_fn=lambda key, value: key",
         )
-    if other._context is not place.context:
-        raise TopologyError(
-            f"{place.name} and the global table of store {other._store.name} belong to different builders",
-            hint="use one App for both",
-        )
+    place.check_same_builder(other._context, f"the global table of store {other._store.name}")
     name = place.context.names.step("KSTREAM-LEFTJOIN-", step)
     operation = GlobalTableJoin(
         other._store.name,

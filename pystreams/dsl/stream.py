@@ -231,10 +231,7 @@ class KStream(Processing[K, V]):
                 hint="to_stream() makes a table a stream",
             )
         one, two = self._place, other._place
-        if one.context is not two.context:
-            raise TopologyError(
-                f"{one.name} and {two.name} belong to different builders", hint="use one App for both"
-            )
+        one.check_same_builder(two.context, two.name)
         name = one.context.names.step("KSTREAM-MERGE-", step)
         node = ProcessorGraphNode(name, Forward(), merges=True)
         one.context.graph.add(node, one.node, two.node)

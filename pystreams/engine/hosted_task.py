@@ -53,7 +53,7 @@ class HostedTask:
     ) -> None:
         written = {store: end_offsets[p] for store, p in self.changelogs.items() if p in end_offsets}
         self.state.commit(written, self.metadata())
-        self.stream.committed()
+        self.stream.after_commit()
 
     def close(self) -> None:
         """Close processors, then stores. Uncommitted work is discarded."""

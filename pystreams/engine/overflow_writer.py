@@ -94,7 +94,7 @@ class OverflowWriter:
         )
         return self._sent
 
-    def committed(self, end_offsets: Mapping[TopicPartition, int]) -> None:
+    def after_commit(self, end_offsets: Mapping[TopicPartition, int]) -> None:
         """A commit has succeeded, with these end offsets of what it wrote."""
         if self.place in end_offsets:
             self._last, self._first_offset = self._sent, end_offsets[self.place]

@@ -97,8 +97,8 @@ class StreamTask:
     """One task of a sub-topology.
 
     Its host creates it, calls ``start`` once the stores are filled, feeds it with ``add_batch`` and ``process``, and
-    calls ``close`` at the end. A commit takes its ``positions`` and ``operator_state``, and calls ``committed`` when it
-    is done.
+    calls ``close`` at the end. A commit takes its ``positions`` and ``operator_state``, and calls ``after_commit`` when
+    it is done.
     """
 
     def __init__(
@@ -523,7 +523,7 @@ class StreamTask:
         """The values that operators need again after the next start, by ``py/<node>/<name>``."""
         return self.memory.values()
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """The host has committed everything processed so far."""
         self._commit_needed = False
         self._counts.commit(self._waiting())

@@ -1,8 +1,8 @@
 """Counters, gauges and measures of an application, readable in its process.
 
-``registry`` holds them by name and tags, ``measure`` has averages and maxima of what was measured lately, ``names`` the
-names, which are Kafka Streams' own, ``catalogue`` the groups and meanings of all, ``units`` their units, and
-``exposed`` the names under which others see them.
+Begin with ``registry``, which holds them by name and tags. ``measure`` has averages and maxima of what was measured
+lately, ``names`` the names, which are Kafka Streams' own, ``catalogue`` the groups and meanings of all, ``units`` their
+units, and ``exposed`` the names under which others see them.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class Store:
         if self.cache is not None:
             self.cache.flush()
 
-    def log_changes(self) -> None:
+    def log_held_changes(self) -> None:
         """Log the changes since the last call, if the store ``logs_at_commit``."""
 
     def abort_cache(self) -> None:

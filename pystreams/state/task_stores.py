@@ -123,7 +123,7 @@ class TaskStores:
         #: By name, in the order of the specs, in which caches are flushed.
         self.stores: dict[str, Store] = {}
         #: The same stores as of the last commit, for other threads.
-        self.committed = CommittedStores()
+        self.committed_stores = CommittedStores()
         self._lock = lock
         self._database = database
         self._parts: dict[str, _Part] = {}
@@ -230,7 +230,7 @@ class TaskStores:
         part = _Part(context, open_layer(context, Overlay(table, split)), self._measures)
         self.stores[spec.name] = part.store
         self._parts[spec.name] = part
-        self.committed.add(context, part.layer, table)
+        self.committed_stores.add(context, part.layer, table)
 
     def attach(self, cache: ThreadCache) -> None:
         """Attach a thread's cache to the stores that are to be cached; a cache of 0 bytes is not attached. Only that
@@ -373,7 +373,7 @@ class TaskStores:
             )
         for store in self.stores.values():
             if store.logs_at_commit:
-                store.log_changes()
+                store.log_held_changes()
 
     def commit(
         self,
@@ -390,7 +390,7 @@ class TaskStores:
         entries = {
             name: value for name, value in (metadata or {}).items() if self._metadata.get(name) != value
         }
-        with self.committed.changing(input_offsets):
+        with self.committed_stores.changing(input_offsets):
             self._write_changes(changelog_offsets, entries)
         self._metadata.update(entries)
         for name, offset in changelog_offsets.items():
@@ -422,7 +422,7 @@ class TaskStores:
                 if (range_ := part.layer.expiry()) is not None:
                     part.table.delete_below(range_[1])
             part.overlay.clear()
-            part.layer.committed()
+            part.layer.after_commit()
 
     def _marks(
         self,
@@ -458,7 +458,7 @@ class TaskStores:
             store for store in stores if (part := self._parts[store]).durable and part.layer.restores_unread
         ]
         if filled and self._database is not None:
-            with self.committed.closed():
+            with self.committed_stores.closed():
                 self._database.reopen(filled)
             self._filling = True
 
@@ -477,7 +477,7 @@ class TaskStores:
         if self._database is None:
             return
         if self._filling:
-            with self.committed.closed():
+            with self.committed_stores.closed():
                 self._database.reopen()
             self._filling = self._settling = False
         if stamps := self._stamps(self._parts):
@@ -531,7 +531,7 @@ class TaskStores:
 
         The same write sets the changelog offset to ``batch.next_offset``.
         """
-        with self.committed.changing():
+        with self.committed_stores.changing():
             self._restore(self._parts[store], batch)
         self._offsets[store] = batch.next_offset
 
@@ -614,7 +614,7 @@ class TaskStores:
         if self._closed:
             return
         self._closed = True
-        self.committed.close()
+        self.committed_stores.close()
         try:
             for part in self._parts.values():
                 part.store.close()

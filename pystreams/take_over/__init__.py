@@ -1,6 +1,6 @@
 """Decides whether a program can go on from the state that another program, or a backfill, has left.
 
-``last_run`` is the record of the topology that processed records last, and of the schemas of what it has stored.
-``take_over_plan`` compares it with the topology that is about to start. ``hand_over_record`` is the record by which a
-backfill says whether its hand-over is complete. Nothing here changes topics: ``runtime.startup`` does.
+Begin with ``last_run``, the record of the topology that processed records last, and of the schemas of what it has
+stored. ``take_over_plan`` compares it with the topology that is about to start. ``hand_over_record`` is the record by
+which a backfill says whether its hand-over is complete. Nothing here changes topics: ``runtime.startup`` does.
 """

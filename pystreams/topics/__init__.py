@@ -1,6 +1,6 @@
 """The topics of an application: those that its users must create, and its internal ones.
 
-``topic_plan`` says which topics must exist with how many partitions and settings, and creates or verifies them;
-``users_topics`` lists those that the application reads or writes and does not create; ``committed_batches`` reads a
-partition up to its end, outside of any task.
+Begin with ``topic_plan``, which says which topics must exist with how many partitions and settings, and creates or
+verifies them; ``users_topics`` lists those that the application reads or writes and does not create.
+``committed_batches`` reads a partition up to its end, outside of any task.
 """

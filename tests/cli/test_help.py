@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from pystreams.cli import versions
-from pystreams.cli.main import app
+from pystreams.cli.main import all_commands
 from pystreams.distribution import __version__
 
 COMMANDS = [
@@ -52,7 +52,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 
 
 def test_every_command_is_tested_here_and_is_on_the_page():
-    commands = set(typer.main.get_group(app).commands)
+    commands = set(typer.main.get_group(all_commands()).commands)
     assert {command[0] for command in COMMANDS if command} == commands
     assert set(re.findall(r"^\| `([a-z]+) ", PAGE.read_text(encoding="utf-8"), re.MULTILINE)) == commands
 
@@ -115,6 +115,18 @@ def test_help_imports_neither_stores_nor_logs_nor_the_language():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     imported = set(done.stdout.partition("MODULES")[2].split())
     assert not imported & {"rocksdict", "sqlite3", "confluent_kafka", "kafka", "pystreams.runtime.streams"}
+
+
+def test_a_command_loads_no_other():
+    script = (
+        "import sys\nfrom pystreams.cli.main import main\ntry: main(['describe', '--help'])\n"
+        "except SystemExit: print('MODULES', *sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    commands = "pystreams.cli.commands."
+    imported = {name.removeprefix(commands) for name in done.stdout.split() if name.startswith(commands)}
+    assert "describe" in imported
+    assert not imported & {"run", "produce", "topics", "backfill.command", "status.command"}
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly(pystreams, folder):

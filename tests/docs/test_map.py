@@ -109,6 +109,12 @@ def test_the_docstring_of_a_package_names_all_of_its_modules(package: Path):
 
 
 @pytest.mark.parametrize("package", PACKAGES[1:], ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_docstring_of_a_package_says_where_to_begin(package: Path):
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    assert len(modules(package)) < 2 or re.search(r"\bBegin (with|here)\b", docstring)
+
+
+@pytest.mark.parametrize("package", PACKAGES[1:], ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_the_docstring_of_a_package_names_nothing_that_is_gone(package: Path):
     ours = {word for word in words_of(package) if re.fullmatch(r"[a-z]+_[a-z_]+|[A-Z][a-z]+[A-Z]\w+", word)}
     assert not ours - identifiers() - definitions() - {m for p in PACKAGES for m in modules(p)}

@@ -32,10 +32,12 @@ class Job:
         self.log = log
         self.choose = random.Random(seed)
         self.sums: Counter[str] = Counter()
+        self._committed: object = None
         log.create("in", "sums-out", "totals-out", partitions=4)
 
     def feed(self) -> None:
         """One round's input."""
+        self._committed = self.log.committed("killed")
         choose = self.choose
         records = [(f"k{choose.randrange(500)}", choose.randrange(10), i) for i in range(RECORDS_PER_ROUND)]
         self.log.write("in", records)
@@ -43,9 +45,8 @@ class Job:
             self.sums[key] += value
 
     def wait_for_a_random_moment_of_work(self) -> None:
-        """Until somewhere between the first commit from now on and a good deal later."""
-        before = self.log.committed("killed")
-        eventually(lambda: self.log.committed("killed") != before, "a commit")
+        """Until somewhere between the first commit since the last round's input and a good deal later."""
+        eventually(lambda: self.log.committed("killed") != self._committed, "a commit")
         # A random moment is what this test is about.
         time.sleep(self.choose.uniform(0, 0.3))
 

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
+from typer.main import get_group
 
 from pystreams.cli.commands.init import project_files
-from pystreams.cli.main import app as commands
+from pystreams.cli.main import all_commands
 from pystreams.serving.token import read_token
 from tests.cli.workers.workers_kit import WorkersRun, children
 from tests.kafka.server import free_port
@@ -221,11 +222,7 @@ def test_services_run_commands_that_there_are(containers):
     for name in containers.own_services:
         program, *arguments = containers.command(name)
         if program == "pystreams":
-            known = {
-                command.callback.__name__ for command in commands.registered_commands if command.callback
-            }
-            known |= {group.name for group in commands.registered_groups if group.name}
-            assert arguments[0] in known
+            assert arguments[0] in get_group(all_commands()).commands
         elif name != "token":
             assert [program, arguments[0]] == ["python", "-m"]
             assert (containers.root / f"{arguments[1].replace('.', '/')}.py").is_file()

@@ -103,7 +103,7 @@ def test_a_commit_that_is_being_written_holds_up_the_queries_of_its_task_alone(t
         eventually(lambda: application.key("latest", "a", "?freshness=committed").status == 200)
         (thread,) = application.streams._threads
         (task,) = thread.tasks.running
-        committed = task.state.committed
+        committed = task.state.committed_stores
         with contextlib.ExitStack() as commit:
             # The second commit finds that nobody has read what the first one published, and so publishes nothing.
             for _ in range(2):

@@ -2,7 +2,8 @@
 
 From the whole to the single record:
 
-- ``driver``: begins or resumes a backfill and computes slice after slice; ``incremental`` continues an earlier one.
+- ``driver``: begins or resumes a backfill and computes slice after slice. Begin here. ``incremental``
+  continues an earlier one.
 - ``opening``: the sources that the user names, each as what an executor can read.
 - ``executor``: runs the tasks of a slice: ``inline`` in this process, ``workers.processes`` in several of them,
   ``spark.executor`` on Spark.

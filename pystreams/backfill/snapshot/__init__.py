@@ -7,8 +7,8 @@
 Neither Spark nor the staging folder is needed to go on from it. It must lie where all workers and this process reach it
 under the same path: on this machine, or on a file system that all mount.
 
-``writing`` makes a snapshot, ``format`` is its manifest. ``reading`` gives it to a hand-over or a table as a result,
-``restoring`` hands it over, with its databases for the state directory of this machine.
+Begin with ``format``, the manifest of a snapshot; ``writing`` makes one. ``reading`` gives it to a hand-over or a table
+as a result, ``restoring`` hands it over, with its databases for the state directory of this machine.
 """
 
 from __future__ import annotations

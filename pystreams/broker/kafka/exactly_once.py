@@ -226,7 +226,7 @@ class ExactlyOnceProducer(RecordSender):
         self._serve(self._client.poll, 0)
         # librdkafka repeats a request whose connection was lost. The first one may still arrive, and would end the next
         # transaction before its time: a new client's requests have another epoch.
-        if self._refused_records.committed() or self._errors.count != errors_before:
+        if self._refused_records.after_commit() or self._errors.count != errors_before:
             self._connect()
         return end_offsets
 

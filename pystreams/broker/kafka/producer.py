@@ -34,7 +34,7 @@ class KafkaProducer(RecordSender):
         end_offsets = self._admin.end_offsets([TopicPartition(*changelog) for changelog in self._changelogs])
         if kafka_member is not None and offsets:
             kafka_member.commit(offsets)
-        if kafka_member is not None and self._refused_records.committed():
+        if kafka_member is not None and self._refused_records.after_commit():
             self._connect()
         self._changelogs.clear()
         return end_offsets

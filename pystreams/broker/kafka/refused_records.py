@@ -108,7 +108,7 @@ class RefusedRecords:
                 self._rules[topic] = self._ask(topic) or rules
         self._suspects.clear()
 
-    def committed(self) -> bool:
+    def after_commit(self) -> bool:
         """Called after a commit without the faulty records. Returns whether records may share batches again."""
         searched, self.singly = self.singly, False
         self._faulty.clear()

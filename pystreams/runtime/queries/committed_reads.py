@@ -69,7 +69,7 @@ def reads_at_once(store: str, subtopology: int, threads: Sequence[StreamThread])
     """Whether no task of a sub-topology is about to change what its readers would read."""
     tasks = [thread.tasks for thread in threads]
     return all(
-        task.state.committed.reads_at_once(store)
+        task.state.committed_stores.reads_at_once(store)
         for of_thread in tasks
         if of_thread is not None
         for task in of_thread.running
@@ -100,7 +100,7 @@ def _read(
     """None: the task is not here any more. ``read`` may take long: it is called once, when the position is reached."""
     if not one.task.is_open:
         return None
-    committed = one.task.state.committed
+    committed = one.task.state.committed_stores
     while (offsets := committed.offsets) is not None and (missing := at_least.missing(offsets)):
         if one.standby:
             raise StateError(

@@ -1,3 +1,5 @@
-"""Gets an application going again where no error says that it stands still: ``neighbours`` notices that another process
-has died, ``stall_watch`` notices a partition that is no longer read, ``rivals`` ends one of two threads with one
-transactional id."""
+"""Gets an application going again where no error says that it stands still.
+
+Begin with ``stall_watch``, which notices a partition that is no longer read. ``neighbours`` notices that another
+process has died, ``rivals`` ends one of two threads with one transactional id.
+"""

@@ -112,7 +112,7 @@ class ActiveTask(StoreTask):
             },
             {**metadata.foreign, **metadata.own},
         )
-        self.state.committed.open(self.committed_offsets())
+        self.state.committed_stores.open(self.committed_offsets())
 
     def committed_offsets(self) -> dict[TopicPartition, int]:
         """The offset of each input up to which its records are committed."""
@@ -172,9 +172,9 @@ class ActiveTask(StoreTask):
         """The log has ``offsets``: keep what the stores hold, which is as of ``end_offsets`` of their changelogs."""
         self.committed.update(offsets)
         if self.overflow is not None:
-            self.overflow.committed(end_offsets)
+            self.overflow.after_commit(end_offsets)
         self.state.commit(self._restore_offsets(end_offsets), input_offsets=self.committed_offsets())
-        self.stream.committed()
+        self.stream.after_commit()
 
     def _restore_offsets(self, end_offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
         """By store, from where to restore it after a commit that ``end_offsets`` of the changelogs came from."""

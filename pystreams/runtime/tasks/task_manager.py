@@ -22,6 +22,7 @@ from pystreams.metrics import names
 from pystreams.record import RecordBatch
 from pystreams.runtime.catching_up.order_plan import order_plan
 from pystreams.runtime.restoring.restorer import Restorer
+from pystreams.runtime.restoring.task_restores import STANDBY_PAUSE_MS
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.assignment_plan import (
     AbortAll,
@@ -58,8 +59,6 @@ log = logging.getLogger(__name__)
 
 #: A task that has waited so long for its directory is worth a warning.
 LOCK_WARNING_MS = 5_000.0
-#: A standby whose stores could not be opened is tried again after so long.
-STANDBY_PAUSE_MS = 10_000.0
 
 #: How often to note that the stores of running tasks are complete.
 COMPLETE_INTERVAL_MS = 60_000.0
@@ -340,7 +339,7 @@ class TaskManager:
             return
         self._created.add()
         self._standbys.become(task, TaskStatus.STANDBY)
-        task.state.committed.open()
+        task.state.committed_stores.open()
         self._restorer.follow(task)
 
     def _close_standby(self, task: StandbyTask) -> None:

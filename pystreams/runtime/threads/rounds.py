@@ -392,7 +392,7 @@ class Rounds:
             self.activity.committed(ended_ms)
             self._commit_took_ms = ended_ms - started_ms
             self._trouble.over()
-            self._metrics.committed(started_ms, ended_ms)
+            self._metrics.after_commit(started_ms, ended_ms)
             self._cache.resize(self._requests.cache_bytes)
         self._last_commit_ms = self._clock.monotonic_ms()
         tasks.upkeep()

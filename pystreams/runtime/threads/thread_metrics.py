@@ -51,7 +51,7 @@ class ThreadMetrics:
         self._punctuated.add(calls)
         self._punctuate_ms.record(now_ms - began_ms, calls, now_ms)
 
-    def committed(self, began_ms: float, now_ms: float) -> None:
+    def after_commit(self, began_ms: float, now_ms: float) -> None:
         """The thread has committed."""
         self._commits.add()
         self._commit_ms.record(now_ms - began_ms, 1, now_ms)

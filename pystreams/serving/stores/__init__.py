@@ -1,6 +1,6 @@
 """Queries of stores over HTTP.
 
-``pages`` has what is at each path, ``key_page`` the one that is asked for most. A request becomes a question
+Begin with ``pages``: what is at each path. ``key_page`` is the one that is asked for most. A request becomes a question
 (``questions``), an ``Answerer`` (``asking``) gives the part of the answer that it has, ``parts`` makes the answer of
 one or more parts, and ``replies`` what the client gets. ``local`` is the client of this process: ``reading`` takes a
 page from an opened store, ``json_forms`` and ``arrow`` show keys and values. ``lines`` connects a supervisor with its

@@ -1,7 +1,9 @@
-"""State on disk: RocksDB (``rocksdb``), a store as of one moment (``rocksdb_snapshot``), the memory that databases
-share (``rocksdb_memory``), an application's directory with its locks (``directory``), the numbers of the processes that
-share it (``worker_number``), and notes by which they know each other's members (``member_notes``). ``open_files``
-raises the limit of open files. ``scratch`` is a client's own folder for files in the making.
+"""State on disk.
+
+Begin with ``rocksdb``, a store in RocksDB. There are a store as of one moment (``rocksdb_snapshot``), the memory that
+databases share (``rocksdb_memory``), an application's directory with its locks (``directory``), the numbers of the
+processes that share it (``worker_number``), and notes by which they know each other's members (``member_notes``).
+``open_files`` raises the limit of open files. ``scratch`` is a client's own folder for files in the making.
 
 This package knows only bytes and files; stores and specs are above it.
 """

@@ -94,7 +94,7 @@ class Layer:
         """The range of expired keys in the table (end exclusive); None if no key has expired."""
         return None
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """Called when the overlay has been written to the table and expired entries have been deleted."""
 
     def abort(self) -> None:

@@ -409,7 +409,7 @@ class TimeLayer(Layer):
             return (None, bound) if self._sweeps else None
         return expired_segments(self.segments, unpack_int64(bound)[0])
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         self._committed = self._position
         if not self._interval_ms:
             if self._sweeps:

@@ -315,7 +315,7 @@ class VersionedLayer(Layer):
     def expiry(self) -> tuple[Any, Any] | None:
         return expired_segments(self._segments, self._first_live(self.time.ms))
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         self._committed = self.time.ms, self.time.seen_ms
         first = self._first_live(self.time.ms)
         self._segments = {segment for segment in self._segments if segment >= first}

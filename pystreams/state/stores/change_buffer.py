@@ -79,7 +79,7 @@ class BufferLayer(Layer):
         entry = self.entries.get(changelog_key)
         return (None, None, None) if entry is None else (entry.packed(), None, self.spec.changelog_headers)
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         self._before.clear()
 
     def abort(self) -> None:
@@ -151,7 +151,7 @@ class ChangeBuffer(Store):
         """The deserialized value of an entry."""
         return None if value is None else self.decode_value(value)
 
-    def log_changes(self) -> None:
+    def log_held_changes(self) -> None:
         dirty, entries, log = self._layer.dirty, self._layer.entries, self._log
         if log is not None:
             for key in dirty.in_java_order():

@@ -1,7 +1,7 @@
 """A topology as a picture: a self-contained SVG, without scripts, fonts or other external resources.
 
-``drawing`` decides what is drawn, ``layout`` where, ``shapes`` how it looks. ``mermaid`` writes a flowchart in
-Mermaid's language instead.
+Begin with ``drawing``, which decides what is drawn. ``layout`` decides where, ``shapes`` how it looks. ``mermaid``
+writes a flowchart in Mermaid's language instead.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from tests.kafka.support import Cluster
 
 pytestmark = pytest.mark.slow
 
-#: Longer than the patience of who waits.
-SESSION_TIMEOUT_MS = 20_000
+#: Longer than a start and the patience of who waits, on a busy machine, too.
+SESSION_TIMEOUT_MS = 45_000
 
 Start = Callable[[], WorkersRun]
 

@@ -27,8 +27,9 @@ LIMIT = 5_000
 TOO_LARGE = {"topic": LIMIT, "producer": 1_048_576}
 
 
-#: An hour ahead.
-FUTURE = SystemClock().now_ms() + 3_600_000
+def in_the_future() -> int:
+    """A time that most topics take, which is an hour ahead at most."""
+    return SystemClock().now_ms() + 1_800_000
 
 
 def write_copies(cluster: Cluster, where: str, handler: str):
@@ -94,7 +95,8 @@ def test_records_that_differ_in_their_time_only_are_told_from_each_other(cluster
     app = cluster.app("copying", production_exception_handler="continue")
     app.stream("in", key=str, value=int).to("out")
     # The same twice: both are found, and nothing else.
-    times = [1, FUTURE, 2, FUTURE, 3]
+    future = in_the_future()
+    times = [1, future, 2, future, 3]
     cluster.write("in", [("k", 1, time) for time in times])
     caught_up(cluster.start(app))
     assert {record.timestamp for record in cluster.read("out")} == {1, 2, 3}
@@ -123,9 +125,12 @@ def test_a_record_that_compression_makes_small_enough_is_not_refused_with_one_th
 class Ahead(Processor[str, int, str, int]):
     """Gives some records a time that a topic does not take."""
 
+    def __init__(self, future: int) -> None:
+        self._future = future
+
     def process(self, record: Record[str, int]) -> None:
         ahead = record.value % 200 == 150
-        self.context.forward(record.with_timestamp(FUTURE) if ahead else record)
+        self.context.forward(record.with_timestamp(self._future) if ahead else record)
 
 
 @pytest.mark.parametrize("persistent", [True, False])
@@ -142,7 +147,8 @@ def test_what_is_done_again_to_find_a_refused_record_counts_once(
         window_changelog_retention_ms=-1,
     )
     source = app.stream("in", key=str, value=int)
-    source.process(Ahead, key=str, value=int).to("timed")
+    future = in_the_future()
+    source.process(lambda: Ahead(future), key=str, value=int).to("timed")
     grouped = source.group_by_key()
     grouped.count(name="counts", persistent=persistent).to_stream().to("out")
     windows = grouped.windowed_by(TimeWindows.tumbling(100)).count(name="windows", persistent=persistent)

@@ -163,10 +163,10 @@ def test_what_was_faulty_is_forgotten_with_the_commit_that_passes_it(clock):
     refused = looking(Topics(), clock)
     refused.note(INVALID, "t", BAD)
     refused.learn()
-    assert refused.committed()
+    assert refused.after_commit()
     assert not refused.singly
     assert refused.reason(Sent("t", None, b"bad", 1, ())) == ""
-    assert not refused.committed()
+    assert not refused.after_commit()
 
 
 def test_the_size_of_a_record_that_will_be_compressed_forbids_nothing(clock):

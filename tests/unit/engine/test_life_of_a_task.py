@@ -62,7 +62,7 @@ def test_the_position_is_the_next_offset_and_past_the_holes_at_the_end_of_a_batc
     harness.process(1)
     assert harness.task.positions() == {IN: (20, 9)}
     assert harness.task.commit_needed
-    harness.task.committed()
+    harness.task.after_commit()
     assert not harness.task.commit_needed
 
 

@@ -112,7 +112,7 @@ def test_a_host_without_a_group_keeps_the_ends_of_its_changelogs_and_what_it_wan
 
         def flush(self, flush_caches: Callable[[], None]) -> None: ...
 
-        def committed(self) -> None:
+        def after_commit(self) -> None:
             self.told += 1
 
     state: Any = State()

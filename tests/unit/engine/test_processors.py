@@ -202,7 +202,7 @@ def test_asking_for_a_commit_ends_the_run_after_the_record() -> None:
     assert harness.process() == 2
     assert harness.task.commit_requested
     assert [position.offset for position in harness.task.positions().values()] == [2]
-    harness.task.committed()
+    harness.task.after_commit()
     assert not harness.task.commit_requested
     assert not harness.task.commit_needed
     assert harness.process() == 1

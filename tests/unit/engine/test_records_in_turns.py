@@ -116,7 +116,7 @@ def test_turns_are_the_same_as_one_record_at_a_time(
         assert both[0][0].task.positions() == both[1][0].task.positions()
         assert both[0][0].task.stream_time == both[1][0].task.stream_time
         for harness, _, watcher in both:
-            harness.task.committed()
+            harness.task.after_commit()
             # As does what a flush of the caches forwards: it is due already when the next records come.
             watcher.schedule(limit)
         if not turns:

@@ -109,7 +109,7 @@ def own(task: Task, reads: Reads) -> dict[str, Any]:
 def committed(task: Task, reads: Reads) -> dict[str, Any]:
     found = {}
     for name, read in reads.items():
-        answer = task.state.committed.read("store", read)
+        answer = task.state.committed_stores.read("store", read)
         assert answer is not None
         found[name] = answer.result
     return found
@@ -119,7 +119,7 @@ def committed(task: Task, reads: Reads) -> dict[str, Any]:
 def test_a_reader_sees_the_last_commit_and_nothing_after_it(kind: str, tmp_path: Path) -> None:
     spec, put, (first, second), reads = KINDS[kind]
     with Task(spec, directory=tmp_path / "0_0") as task:
-        task.state.committed.open()
+        task.state.committed_stores.open()
         put(task.store, first, 10)
         task.commit()
         after_one = own(task, reads)
@@ -136,7 +136,7 @@ def test_a_reader_sees_the_last_commit_and_nothing_after_it(kind: str, tmp_path:
 
 def test_what_is_given_up_was_never_seen(tmp_path: Path) -> None:
     with Task(key_value(), directory=tmp_path / "0_0") as task:
-        task.state.committed.open()
+        task.state.committed_stores.open()
         task.store.put("a", "1")
         task.commit()
         task.store.put("a", "2")
@@ -146,26 +146,26 @@ def test_what_is_given_up_was_never_seen(tmp_path: Path) -> None:
 
 def test_a_reader_cannot_write(tmp_path: Path) -> None:
     with Task(key_value(), directory=tmp_path / "0_0") as task:
-        task.state.committed.open()
+        task.state.committed_stores.open()
         with pytest.raises(StateError, match="store store can only be read here"):
-            task.state.committed.read("store", lambda store: store.put("a", "1"))
+            task.state.committed_stores.read("store", lambda store: store.put("a", "1"))
 
 
 def test_before_it_is_opened_and_after_it_is_closed_nobody_reads(tmp_path: Path) -> None:
     with Task(key_value(), directory=tmp_path / "0_0") as task:
-        assert task.state.committed.read("store", lambda store: store.get("a")) is None
-        task.state.committed.open()
-        assert task.state.committed.read("store", lambda store: store.get("a")) is not None
-    assert task.state.committed.read("store", lambda store: store.get("a")) is None
+        assert task.state.committed_stores.read("store", lambda store: store.get("a")) is None
+        task.state.committed_stores.open()
+        assert task.state.committed_stores.read("store", lambda store: store.get("a")) is not None
+    assert task.state.committed_stores.read("store", lambda store: store.get("a")) is None
 
 
 def test_an_answer_has_the_offsets_of_its_commit(tmp_path: Path) -> None:
     with Task(key_value(), directory=tmp_path / "0_0") as task:
-        task.state.committed.open({INPUT: 3})
+        task.state.committed_stores.open({INPUT: 3})
         for offset in (4, 5, 9):
             task.store.put("a", str(offset))
             task.state.commit({}, input_offsets={INPUT: offset})
-            answer = task.state.committed.read("store", lambda store: store.get("a"))
+            answer = task.state.committed_stores.read("store", lambda store: store.get("a"))
             assert answer == (str(offset), {INPUT: offset})
 
 
@@ -175,7 +175,7 @@ def test_a_reader_never_sees_half_of_a_commit(tmp_path: Path, persistent: bool) 
     count = 2 * SLICE_ENTRIES + 10
     keys = [f"k{number:05}" for number in range(count)]
     with Task(key_value(persistent=persistent), directory=tmp_path / "0_0") as task:
-        stores, stop, failures = task.state.committed, threading.Event(), []
+        stores, stop, failures = task.state.committed_stores, threading.Event(), []
         stores.open({INPUT: 0})
         seen: set[str] = set()
 
@@ -218,7 +218,7 @@ def test_a_reader_never_sees_half_of_a_commit(tmp_path: Path, persistent: bool) 
 def test_a_task_closes_under_readers_and_leaves_nothing_locked(tmp_path: Path, persistent: bool) -> None:
     for _ in range(20):
         with Task(key_value(persistent=persistent), directory=tmp_path / "0_0") as task:
-            stores = task.state.committed
+            stores = task.state.committed_stores
             stores.open()
             for number in range(3_000):
                 task.store.put(f"k{number}", "value")
@@ -249,7 +249,7 @@ def test_a_task_closes_under_readers_and_leaves_nothing_locked(tmp_path: Path, p
 
 def test_a_long_read_does_not_keep_a_task_from_committing(tmp_path: Path) -> None:
     with Task(key_value(), directory=tmp_path / "0_0") as task:
-        stores = task.state.committed
+        stores = task.state.committed_stores
         stores.open()
         task.store.put("a", "1")
         task.commit()
@@ -278,7 +278,7 @@ def test_a_table_in_memory_has_the_order_of_its_keys_whenever_it_is_read(
 ) -> None:
     expected: dict[str, str] = {}
     with Task(key_value(persistent=False)) as task:
-        task.state.committed.open()
+        task.state.committed_stores.open()
         for commit, is_read in zip(commits, reads, strict=False):
             for key, value in commit.items():
                 task.store.put(key, value)

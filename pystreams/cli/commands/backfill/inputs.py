@@ -184,6 +184,7 @@ def open_source(text: SourceText, places: Places) -> Source | DataFrameSource:
     """The source that the text of a ``--source`` describes. Raises ``ConfigError``; ``BrokerUnavailableError`` for a
     log that is not there."""
     from pystreams.backfill import sources
+    from pystreams.broker.connecting import check_embedded_log
 
     match text.kind:
         case "kafka":
@@ -198,12 +199,7 @@ def open_source(text: SourceText, places: Places) -> Source | DataFrameSource:
             )
         case "embedded":
             path = Path(text.place) if text.place else places.embedded_log
-            if not path.exists():
-                raise BrokerUnavailableError(
-                    f"There is no embedded log at {path}",
-                    where=f"looked for it from {Path.cwd()}",
-                    hint="name its file: embedded:FILE, or --embedded-log FILE",
-                )
+            check_embedded_log(path, "name its file: embedded:FILE, or --embedded-log FILE")
             return sources.EmbeddedSource(str(path))
         case "parquet" | "json" | "csv" if not text.options:
             kinds: Mapping[str, Callable[..., Source]] = {

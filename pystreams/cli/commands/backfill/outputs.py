@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from pystreams.backfill.locations import absolute, overlapping, shown
 from pystreams.cli.masters import AUTO, SPARK_HERE, Master
 from pystreams.clock import SystemClock
-from pystreams.errors import BrokerUnavailableError, ConfigError
+from pystreams.errors import ConfigError
 from pystreams.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -234,17 +233,16 @@ def log_for(target: Target, config: StreamsConfig) -> str:
 def open_target(target: Target, config: StreamsConfig) -> Iterator[Broker]:
     """The log to hand over to: ``kafka`` or ``embedded``; for ``none`` and ``snapshot`` the one that the application
     runs on. Raises ``BrokerUnavailableError`` if it is not there."""
-    from pystreams.broker.connecting import open_broker
+    from pystreams.broker.connecting import check_embedded_log, open_broker
     from pystreams.broker.embedded import EmbeddedBroker
 
     clock = SystemClock()
     on_kafka = target != "embedded" and config.bootstrap_servers is not None
-    if not on_kafka and not config.embedded_log.exists():
-        raise BrokerUnavailableError(
-            f"There is no embedded log at {config.embedded_log}",
-            where=f"looked for it from {Path.cwd()}",
-            hint="the log of the live application must exist, with its topics: create it with pystreams "
-            "topics create NAME, or name its file: --embedded-log FILE",
+    if not on_kafka:
+        check_embedded_log(
+            config.embedded_log,
+            "the log of the live application must exist, with its topics: create it with pystreams topics create "
+            "NAME, or name its file: --embedded-log FILE",
         )
     broker = open_broker(config, clock) if on_kafka else EmbeddedBroker(config.embedded_log, clock)
     try:

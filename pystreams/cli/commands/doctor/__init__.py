@@ -1,5 +1,5 @@
 """``pystreams doctor``: whether an application can run here, before it does. Nothing is changed.
 
-``command`` is the command, ``finding`` what it prints. ``examination`` runs one check after the other, and skips those
+Begin with ``command``. ``finding`` is what it prints. ``examination`` runs one check after the other, and skips those
 whose ground is missing: ``machine`` has those of this machine, ``log_checks`` those of the log and its topics.
 """

@@ -1,5 +1,5 @@
 """``pystreams status``, ``lag`` and ``threads``: an application as its log and its instances show it.
 
-``command`` has the commands, and repeats them; ``look`` asks the log, ``instances`` those that run; ``showing`` and
-``threads`` make tables and JSON.
+Begin with ``command``, which has the commands and repeats them; ``look`` asks the log, ``instances`` those that run;
+``showing`` and ``threads`` make tables and JSON.
 """

@@ -1,4 +1,4 @@
 """``pystreams get`` and ``pystreams scan``: look into the stores of a running application.
 
-``command`` has the two, ``client`` asks the application over HTTP.
+Begin with ``command``, which has the two; ``client`` asks the application over HTTP.
 """

@@ -55,14 +55,14 @@ class Stream:
     def operator_state(self) -> dict[str, int]:
         return self.memory
 
-    def committed(self) -> None:
-        self._calls.append("committed")
+    def after_commit(self) -> None:
+        self._calls.append("after_commit")
 
 
 class State:
     def __init__(self, calls: list[Any]) -> None:
         self._calls = calls
-        self.committed = CommittedStores()
+        self.committed_stores = CommittedStores()
 
     def attach(self, cache: ThreadCache) -> None:
         """It has no stores."""
@@ -137,7 +137,7 @@ def world() -> World:
 
 
 def test_the_broker_decides_between_flush_and_state(world: World) -> None:
-    assert world.commit() == ["flush", ("broker", {"in-0": 5}), ("state", {"counts": 9}), "committed"]
+    assert world.commit() == ["flush", ("broker", {"in-0": 5}), ("state", {"counts": 9}), "after_commit"]
 
 
 def test_a_commit_that_fails_leaves_the_state_alone_and_can_be_tried_again(world: World) -> None:
@@ -146,7 +146,7 @@ def test_a_commit_that_fails_leaves_the_state_alone_and_can_be_tried_again(world
         world.commit()
     assert world.calls == ["flush", ("broker", {"in-0": 5})]
     world.producer.error = None
-    assert world.commit()[1:] == [("broker", {"in-0": 5}), ("state", {"counts": 9}), "committed"]
+    assert world.commit()[1:] == [("broker", {"in-0": 5}), ("state", {"counts": 9}), "after_commit"]
 
 
 def test_only_offsets_that_tell_something_new_are_committed(world: World) -> None:

@@ -44,7 +44,7 @@ class Owner:
 
     def commit(self, offset: int, numbers: Mapping[str, int]) -> None:
         offsets = encode_committed({IN: offset}, {}, numbers, {}, self.writer)
-        self.writer.committed(self.producer.commit(offsets, None))
+        self.writer.after_commit(self.producer.commit(offsets, None))
 
 
 def at_time(time_ms: int) -> dict[str, int]:

@@ -19,10 +19,10 @@ from pystreams.errors import StateCorruptedError, StateError
 from pystreams.ids import TaskId
 from pystreams.metrics import names
 from pystreams.record import RecordBatch
+from pystreams.runtime.restoring.task_restores import STANDBY_PAUSE_MS
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.store_task import StoreTask
 from pystreams.runtime.tasks.task import TaskStatus
-from pystreams.runtime.tasks.task_manager import STANDBY_PAUSE_MS
 from pystreams.state.task_stores import TaskStores
 from pystreams.stream_time import NO_TIME, TIME_MAX
 from tests.unit.runtime.tasks.relay_kit import COUNTS, KEYS, ROWS, STORES, Relay
