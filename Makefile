@@ -9,7 +9,7 @@ COUNT ?= 200
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore bench-snapshots lock package audit check-containers site docker clean
+.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-queries bench-restore bench-snapshots lock package audit check-containers site docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ bench-catch-up: .venv/.dev ## Two days of orders that are there before the start
 
 bench-large: .venv/.dev ## Start, run and stop an application with 200 partitions and 50 stores (ARGS='--log kafka --stores 5')
 	@$(BIN)/python -m tests.benchmarks.large $(ARGS)
+
+bench-queries: .venv/.dev ## Flights are processed while 1,000 keys a second are asked for over HTTP (ten minutes; ARGS='--years 1 --repeats 1')
+	@$(BIN)/python -m tests.benchmarks.http_queries $(ARGS)
 
 bench-restore: .venv/.dev ## Restore 20 million keys beside Java, and beside tasks that go on processing (ARGS='--keys 1000000')
 	@$(BIN)/python -m tests.benchmarks.restore $(ARGS)

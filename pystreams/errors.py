@@ -16,6 +16,7 @@
     │   ├── RestoreError              stores could not be restored for ``task_timeout_ms``
     │   ├── StateLockedError          another thread or process owns the task's directory; try again
     │   └── StateCorruptedError       local state disagrees with its changelog; wipe it and restore
+    ├── CloseTimeoutError             a client could not commit and close within ``close_timeout_ms``
     ├── BrokerError                   the broker refused a request
     │   ├── BrokerUnavailableError    it cannot be reached now; try again
     │   ├── TopicError                a topic is missing or has the wrong partition count
@@ -207,6 +208,10 @@ class StateCorruptedError(StateError):
 
 class RestoreError(StateError):
     """Stores could not be restored for ``task_timeout_ms``."""
+
+
+class CloseTimeoutError(StreamsError):
+    """A client could not commit and close within ``close_timeout_ms``; its threads may still be at work."""
 
 
 class BrokerError(StreamsError):

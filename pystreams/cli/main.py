@@ -11,10 +11,10 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
-from pystreams.cli.terminal.exits import Exit, exit_of
+from pystreams.cli.terminal.exits import Exit, end_now, exit_of
 from pystreams.cli.terminal.logs import take_down_logs
 from pystreams.cli.terminal.show_error import show_error
-from pystreams.errors import StreamsError
+from pystreams.errors import CloseTimeoutError, StreamsError
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ _COMMANDS: Final = (
     _Command("doctor", "doctor.command", "Applications"),
     _Command("status", "status.command", "Applications"),
     _Command("lag", "status.command", "Applications"),
+    _Command("threads", "status.command", "Applications"),
     _Command("get", "stores.command", "Applications"),
     _Command("scan", "stores.command", "Applications"),
     _Command("describe", "describe", "Applications"),
@@ -127,6 +128,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _application_for(given)(args=given)
     except StreamsError as error:
         show_error(error, given)
+        if isinstance(error, CloseTimeoutError):
+            take_down_logs()
+            end_now(exit_of(error))
         sys.exit(exit_of(error))
     finally:
         take_down_logs()

@@ -123,6 +123,9 @@ class StreamsConfig:
     stream_time: str = _setting("bounded", choice("bounded", "java"))
     #: Stream time no longer waits for a task that lags and has committed nothing for this long.
     catch_up_wait_max_ms: int = _setting(300_000, duration())
+    #: When it is stopped, ``run`` waits so long for the last commit and the end of all threads, and ends then, with an
+    #: error that says what is not committed; -1: without limit.
+    close_timeout_ms: int = _setting(-1, duration(besides=-1))
     #: How long a task may keep failing because the broker does not answer.
     task_timeout_ms: int = _setting(300_000, duration())
     #: If nothing arrives from a partition for this long although it has more records, the partition is assigned again,

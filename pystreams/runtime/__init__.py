@@ -13,7 +13,8 @@ Begin with ``streams``, the client that users start. The packages, from the top 
 - ``group/``      membership: the data that members exchange, and the assignment of tasks to members;
 - ``catching_up/`` what keeps records from being late while an application works off what its topics held before.
 
-``run_client`` runs a client until a signal or the end of the input, ``client_state`` holds the states of a client,
+``run_client`` runs a client until a signal or the end of the input, ``close_timeout`` is the error of one that does not
+close in time, ``client_state`` holds the states of a client,
 ``health`` says whether it works and whether others may rely on it,
 ``uncaught`` the handler of errors that end a thread. ``signals`` stops the client on Ctrl-C and SIGTERM.
 """

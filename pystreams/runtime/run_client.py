@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from pystreams.errors import BrokerUnavailableError
+from pystreams.runtime.close_timeout import close_timeout
 from pystreams.runtime.signals import stop_on_signals
+from pystreams.runtime.threads.activity import Activity
 from pystreams.runtime.threads.progress import Progress
 
 log = logging.getLogger(__name__)
@@ -24,8 +26,9 @@ class Runnable(Protocol):
     @property
     def failure(self) -> BaseException | None: ...
     def start(self, *, stop: threading.Event | None = None) -> None: ...
-    def close(self) -> bool: ...
+    def close(self, timeout: float | None = None) -> bool: ...
     def progress(self) -> Progress: ...
+    def activities(self) -> Mapping[str, Activity]: ...
     def caught_up(self) -> bool: ...
     def request_commit(self) -> None: ...
 
@@ -36,8 +39,11 @@ def run_client(
     *,
     until_caught_up: bool,
     on_progress: Callable[[Progress], None] | None,
+    close_timeout_ms: float | None = None,
 ) -> None:
-    """See ``Streams.run``. Raises the error that ended the client."""
+    """See ``Streams.run``. Raises the error that ended the client, and ``CloseTimeoutError`` if it does not close
+    within ``close_timeout_ms`` (None: without limit)."""
+    closed = False
     with stop_on_signals(stop):
         streams.start(stop=stop)
         try:
@@ -47,9 +53,11 @@ def run_client(
                 if until_caught_up and reached_the_end(streams):
                     break
         finally:
-            streams.close()
+            closed = streams.close(close_timeout_ms)
     if streams.failure is not None:
         raise streams.failure
+    if not closed and close_timeout_ms is not None:
+        raise close_timeout(close_timeout_ms, streams.progress().threads, streams.activities())
 
 
 def reached_the_end(streams: Runnable) -> bool:

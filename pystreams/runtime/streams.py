@@ -43,6 +43,7 @@ from pystreams.runtime.run_client import run_client
 from pystreams.runtime.startup.client_start import prepare
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.store_metrics import STORE_NAMES
+from pystreams.runtime.threads.activity import Activity
 from pystreams.runtime.threads.global_thread import GlobalStores
 from pystreams.runtime.threads.progress import Progress, ThreadProgress
 from pystreams.runtime.threads.progress_metrics import thread_samples
@@ -265,11 +266,19 @@ class Streams:
         """Start, and run until SIGINT or SIGTERM (or until everything there is has been processed), then close.
 
         ``on_progress`` is called about ten times a second. Setting ``stop``, from any thread, does what a signal does.
-        Raises the error that ended the client.
+        Raises the error that ended the client, and ``CloseTimeoutError`` if it does not close within the setting
+        ``close_timeout_ms``: its threads are still at work then, and end with the process.
         """
+        timeout_ms = self.config.close_timeout_ms
         stop = threading.Event() if stop is None else stop
         self._raises = True
-        run_client(self, stop, until_caught_up=until_caught_up, on_progress=on_progress)
+        run_client(
+            self,
+            stop,
+            until_caught_up=until_caught_up,
+            on_progress=on_progress,
+            close_timeout_ms=None if timeout_ms < 0 else timeout_ms,
+        )
 
     def wait_for(self, condition: Callable[[], bool], timeout: timedelta | float | None = None) -> bool:
         """Wait until ``condition`` is true, which is checked at every change of state, and ten times a second, because
@@ -336,6 +345,11 @@ class Streams:
             return Progress(
                 self._records_of_ended_threads + sum(thread.records for thread in threads), threads
             )
+
+    def activities(self) -> dict[str, Activity]:
+        """What each stream thread is at now, by its name."""
+        with self._changed:
+            return {thread.name: thread.activity for thread in self._threads}
 
     def health(self, *, lag_max: int | None = None) -> Health:
         """Whether the client works (``live``) and others may rely on it (``ready``), with the reasons why not.

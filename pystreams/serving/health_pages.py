@@ -1,4 +1,5 @@
-"""``/metrics``, ``/live``, ``/ready`` and ``/lag``: for Prometheus, Kubernetes and KEDA, who bring no token."""
+"""``/metrics``, ``/live``, ``/ready``, ``/lag`` and ``/threads``: for Prometheus, Kubernetes, KEDA and ``pystreams
+status``, who bring no token."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final, TypeVar
 
+import msgspec
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -17,7 +19,7 @@ from pystreams.serving.watched import Watched
 
 R = TypeVar("R")
 
-PATHS: Final = ("/metrics", "/live", "/ready", "/lag")
+PATHS: Final = ("/metrics", "/live", "/ready", "/lag", "/threads")
 
 #: So many threads answer probes and scrapes, besides those of other pages: whoever reads these takes none away.
 _THREADS: Final = 16
@@ -42,7 +44,9 @@ class HealthPages:
         """Their routes."""
         return [
             Route(path, page)
-            for path, page in zip(PATHS, (self._metrics, self._live, self._ready, self._lag), strict=True)
+            for path, page in zip(
+                PATHS, (self._metrics, self._live, self._ready, self._lag, self._threads), strict=True
+            )
         ]
 
     async def _metrics(self, request: Request) -> Response:
@@ -69,6 +73,10 @@ class HealthPages:
         if found.lag is None:
             return _unknown(found.why)
         return JSONResponse({"lag": found.lag, "topics": found.topics, "at_ms": found.at_ms}, headers=FRESH)
+
+    async def _threads(self, _request: Request) -> Response:
+        clients = await self._in_thread(self._watched.threads)
+        return Response(msgspec.json.encode(clients), media_type="application/json", headers=FRESH)
 
     async def _in_thread(self, answer: Callable[[], R]) -> R:
         return await to_thread.run_sync(answer, limiter=self._limiter)

@@ -14,6 +14,7 @@ from pystreams.runtime.streams import Streams
 from pystreams.serving.lag import Lag, lag_now
 from pystreams.serving.live.client_look import ClientLooks
 from pystreams.serving.live.look import Described, Look, Shown
+from pystreams.serving.threads import ClientThreads, client_threads
 
 
 class Watched(Shown, Protocol):
@@ -27,6 +28,10 @@ class Watched(Shown, Protocol):
 
     def lag(self) -> Lag:
         """How far the application is behind, in all its processes. Takes a few seconds at most."""
+        ...
+
+    def threads(self) -> Sequence[ClientThreads]:
+        """The threads of each client."""
         ...
 
 
@@ -47,6 +52,9 @@ class WatchedClient:
 
     def lag(self) -> Lag:
         return lag_now(self._looks.group, self._clock)
+
+    def threads(self) -> Sequence[ClientThreads]:
+        return [client_threads(self._streams, self._clock)]
 
     def described(self) -> Described | None:
         return self._looks.described()

@@ -72,6 +72,37 @@ def test_a_missing_topic_is_named_with_the_command_that_creates_it(pystreams, pr
     assert "pystreams topics create lines" in shown.out
 
 
+JOINED = """
+from pystreams import App
+
+app = App("joined")
+rates = app.table("rates", key=str, value=int, name="rates")
+
+
+def price(order: int, rate: int) -> int:
+    return order * rate
+
+
+app.stream("orders", key=str, value=int).join(rates, price).to("prices")
+"""
+
+
+def test_topics_that_are_joined_and_have_other_numbers_of_partitions_are_a_problem(folder, pystreams):
+    (folder / "joined_program.py").write_text(JOINED, encoding="utf-8")
+    pystreams("topics", "create", "orders", "prices", "--partitions", "4")
+    pystreams("topics", "create", "rates", "--partitions", "3")
+    shown = pystreams("doctor", "joined_program")
+    assert shown.code == 1
+    sign, line = line_of(shown, "topics")
+    assert sign == "x"
+    assert "orders" in shown.out
+    assert "rates" in shown.out
+    assert "partitions" in line
+    pystreams("topics", "delete", "rates", "--yes")
+    pystreams("topics", "create", "rates", "--partitions", "4")
+    assert line_of(pystreams("doctor", "joined_program"), "topics")[0] == "ok"
+
+
 def test_addresses_that_nobody_listens_at_are_named(pystreams, program):
     shown = pystreams("doctor", program, "--bootstrap-servers", "127.0.0.1:1,127.0.0.1:2")
     assert shown.code == 1

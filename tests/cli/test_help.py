@@ -24,6 +24,7 @@ COMMANDS = [
     ["doctor"],
     ["status"],
     ["lag"],
+    ["threads"],
     ["get"],
     ["scan"],
     ["describe"],

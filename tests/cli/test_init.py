@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import pytest
 
 from pystreams.cli.commands import init
 from pystreams.distribution import DISTRIBUTION, __version__
+from tests.live.support import eventually
 
 CREATED = {
     ".dockerignore",
@@ -56,6 +60,21 @@ def within(project: Path, *command: str, answer: str = "") -> subprocess.Complet
         text=True,
         check=False,
     )
+
+
+@contextmanager
+def in_the_background(project: Path, command: str) -> Iterator[None]:
+    """A command of the README, with all the processes that it starts."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TESTS)}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    running = subprocess.Popen(
+        ["sh", "-c", command], cwd=project, env={**kept, "PATH": path}, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
 
 
 def test_every_file_is_there_and_has_the_projects_name(shop):
@@ -213,8 +232,17 @@ def test_the_commands_of_its_readme_work(shop):
         assert within(shop, "make", *target).returncode == 0
     lines = (shop / "README.md").read_text().splitlines()
     commands = [line.partition("  #")[0].strip() for line in lines if line.startswith("pystreams ")]
-    assert len(commands) == 4
-    for command in commands:
+    assert len(commands) == 7
+    asked, others = commands[:3], commands[3:]
+    assert {command.split()[1] for command in asked} == {"get", "scan", "threads"}
+    serve = next(line for line in lines if "--http" in line).replace("8080", "0")
+    with in_the_background(shop, serve):
+        for command in asked:
+            # While it starts, it has nothing to say.
+            eventually(lambda asked=command: within(shop, "sh", "-c", asked).returncode == 0, command)
+        threads = within(shop, "sh", "-c", asked[2])
+        assert "1_0" in threads.stdout
+    for command in others:
         done = within(shop, "sh", "-c", command, answer="y\n")
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from pystreams.clock import SystemClock
+from pystreams.distribution import __version__
+from pystreams.serving.address import Address
+from pystreams.serving.server import HttpServer
+from pystreams.serving.threads import ClientThreads, RestoreState, ThreadNow
 from tests.cli.wordcount_kit import WORDCOUNT
 from tests.live.support import eventually
 
@@ -83,6 +90,11 @@ def test_a_running_application_is_shown_thread_by_thread(pystreams, program):
         ]
         tasks = {task for one in state["threads"] for task in one["tasks"]}
         assert tasks == {"0_0", "0_1", "1_0", "1_1"}
+        assert f"pystreams {__version__}, Python {platform.python_version()}, program " in shown.err
+        (versions,) = {(one["pystreams"], one["python"], one["fingerprint"]) for one in state["threads"]}
+        assert versions[:2] == (__version__, platform.python_version())
+        # Nobody says it: there is no HTTP server.
+        assert [one["restoring"] for one in state["threads"]] == [None, None]
         rows = [line.split("\t") for line in pystreams("lag", program).lines]
         assert {row[0] for row in rows} == {"lines", "counted-counts-repartition"}
         assert {row[6] for row in rows} == {"0"}
@@ -95,6 +107,48 @@ def test_another_version_of_the_program_is_named(folder, pystreams, program):
     with run_in_the_background(program):
         eventually(lambda: states(pystreams, program)[0]["threads"])
         assert "Another version of the program runs" in pystreams("status", "newer_program").err
+
+
+class Restoring:
+    """An instance whose thread restores: with each question 600 records fewer are left."""
+
+    def __init__(self, thread: str) -> None:
+        self.thread = thread
+        self.remaining = 3_000
+
+    def threads(self) -> list[ClientThreads]:
+        self.remaining -= 600
+        restore = RestoreState("1_0", ["counts"], self.remaining)
+        now = ThreadNow(self.thread, "partitions_assigned", [], [], [restore], "poll", 3, None, 3.0, None)
+        return [ClientThreads("counted", SystemClock().now_ms(), [now])]
+
+
+def test_restores_are_shown_with_what_is_left_their_rate_and_their_time(pystreams, program):
+    with run_in_the_background(program):
+        ours = eventually(lambda: states(pystreams, program)[0]["threads"])[0]["thread"]
+        with HttpServer(Address("127.0.0.1", 0), Restoring(ours), token="not needed for this") as server:
+            url = f"http://{server.address}"
+            shown = pystreams("status", program, "--url", url)
+            (line,) = [line for line in shown.err.splitlines() if "restores" in line]
+            left, rate, time = re.fullmatch(
+                r"1_0 restores counts: ([\d,]+) records left, (\d+) in a second, about (\d+) s to go\.", line
+            ).groups()
+            assert left == "1,800"
+            assert 0 < int(rate) <= 600
+            assert int(time) >= 3
+            (state,) = states(pystreams, program, "--url", url)
+            (restoring,) = state["threads"][0]["restoring"]
+            assert (restoring["task"], restoring["stores"], restoring["remaining"]) == (
+                "1_0",
+                ["counts"],
+                600,
+            )
+            assert restoring["eta_s"] >= 1
+        # Another application at an address says nothing of this one, and one that is gone is named.
+        with HttpServer(Address("127.0.0.1", 0), Restoring("other-1-StreamThread-1")) as server:
+            assert "restores" not in pystreams("status", program, "--url", f"http://{server.address}").err
+        shown = pystreams("status", program, "--url", f"http://{server.address}")
+        assert (shown.code, "does not say whether it restores: Connection refused" in shown.err) == (0, True)
 
 
 def test_watch_shows_one_state_after_the_other(folder, pystreams, program):

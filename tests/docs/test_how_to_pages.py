@@ -57,8 +57,10 @@ def test_the_unit_starts_the_application_and_names_exit_codes_that_another_start
 
 def options() -> set[str]:
     """The options of ``run`` that the environment may give, without the prefix."""
-    run = get_command(all_commands()).commands["run"]  # type: ignore[attr-defined]
-    variables = [str(option.envvar) for option in run.params if option.envvar]
+    known = get_command(all_commands()).commands  # type: ignore[attr-defined]
+    variables = [
+        str(option.envvar) for name in ("run", "get") for option in known[name].params if option.envvar
+    ]
     return {variable.removeprefix("PYSTREAMS_").lower() for variable in variables}
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.docs.manual import DOCS
 from tests.docs.shell import Shell
 from tests.docs.walk import walk
+from tests.kafka.server import free_port
 
 PAGES = sorted((DOCS / "tutorial").glob("*.md"))
 ON_KAFKA = "08-kafka.md"
@@ -26,6 +27,7 @@ class Reader:
         self._folder = folder
         self._shell = shell
         self._read: set[Path] = set()
+        self._http = f"127.0.0.1:{free_port()}"
         self._stuck_at: str | None = None
 
     def read_to(self, last: Path, kafka: str = "") -> None:
@@ -34,7 +36,8 @@ class Reader:
             if page not in self._read and (page == last or page.name not in {ON_KAFKA, ON_SPARK}):
                 assert self._stuck_at is None, f"nobody gets here: {self._stuck_at} does not work"
                 self._stuck_at = page.name
-                walk(page, self._folder, self._shell, {"localhost:9092": kafka} if kafka else {})
+                addresses = {"localhost:8080": self._http} | ({"localhost:9092": kafka} if kafka else {})
+                walk(page, self._folder, self._shell, addresses)
                 self._stuck_at = None
                 self._read.add(page)
 

@@ -13,6 +13,8 @@ import yaml
 from compose_spec import PyCompose
 
 ROOT = Path(__file__).resolve().parents[2]
+#: What ``pystreams init`` writes.
+PROJECT = ROOT / "pystreams" / "cli" / "commands" / "project"
 #: The oldest version that the manifests are for.
 KUBERNETES = "1.31"
 #: Kinds that Kubernetes learns from others: their schemas are not in the package.
@@ -22,8 +24,9 @@ OF_OTHERS = frozenset({"ScaledObject"})
 def main() -> int:
     """Print what was found; the number of mistakes."""
     mistakes = 0
-    for path in (ROOT / "docker" / "compose.yaml", *sys.argv[1:]):
-        services = PyCompose.from_yaml(Path(path).read_text(encoding="utf-8")).service_names()
+    for path in (ROOT / "docker" / "compose.yaml", PROJECT / "compose.yaml.template", *sys.argv[1:]):
+        text = Path(path).read_text(encoding="utf-8").replace("{{name}}", "shop")
+        services = PyCompose.from_yaml(text).service_names()
         print(f"{path}: {', '.join(services)}")
     for path in sorted((ROOT / "docker" / "kubernetes").glob("*.yaml")):
         for manifest in yaml.safe_load_all(path.read_text(encoding="utf-8")):

@@ -22,6 +22,7 @@ from typer.main import get_group
 
 from pystreams.cli.commands.init import project_files
 from pystreams.cli.main import all_commands
+from pystreams.serving.token import read_token
 from tests.cli.workers.workers_kit import WorkersRun, children
 from tests.kafka.server import free_port
 from tests.live.support import eventually
@@ -65,11 +66,23 @@ class Containers:
         """What the image puts into the environment."""
         return dict(item.split("=") for line in self.instructions("ENV") for item in line.split())
 
+    def ports(self, service: str) -> list[tuple[str, str, str]]:
+        """Those that are published: address, port or range of ports on this machine, port of the container."""
+        published = []
+        for port in self.services[service].get("ports", []):
+            if isinstance(port, dict):
+                published.append((port["host_ip"], port["published"], str(port["target"])))
+            else:
+                host, outside, inside = port.split(":")
+                published.append((host, outside, inside))
+        return published
+
     def command(self, service: str) -> list[str]:
         """What a container of the project's own image runs."""
         (entrypoint,) = self.instructions("ENTRYPOINT") or ["[]"]
         (command,) = self.instructions("CMD")
-        return [*json.loads(entrypoint), *self.services[service].get("command", json.loads(command))]
+        said = self.services[service]
+        return [*said.get("entrypoint", json.loads(entrypoint)), *said.get("command", json.loads(command))]
 
 
 def own() -> Containers:
@@ -144,9 +157,9 @@ def test_the_application_writes_to_its_volume_and_to_tmp_alone(containers):
 
 
 def test_what_is_published_is_for_this_machine_alone(containers):
-    published = [port for service in containers.services.values() for port in service.get("ports", [])]
-    assert published
-    assert [port for port in published if not port.startswith("127.0.0.1:")] == []
+    hosts = [host for name in containers.services for host, _, _ in containers.ports(name)]
+    assert hosts
+    assert set(hosts) == {"127.0.0.1"}
 
 
 def test_services_wait_for_what_there_is(containers):
@@ -176,7 +189,9 @@ def test_the_broker_is_reached_where_it_listens(containers):
     voter = broker["KAFKA_CONTROLLER_QUORUM_VOTERS"]
     assert voter == f"{broker['KAFKA_NODE_ID']}@broker{listening['CONTROLLER']}"
     servers = {
-        service["environment"]["PYSTREAMS_BOOTSTRAP_SERVERS"] for service in containers.own_services.values()
+        service["environment"]["PYSTREAMS_BOOTSTRAP_SERVERS"]
+        for name, service in containers.own_services.items()
+        if name != "token"
     }
     assert servers == {advertised["INSIDE"]}
     assert (
@@ -208,9 +223,39 @@ def test_services_run_commands_that_there_are(containers):
         program, *arguments = containers.command(name)
         if program == "pystreams":
             assert arguments[0] in get_group(all_commands()).commands
-        else:
+        elif name != "token":
             assert [program, arguments[0]] == ["python", "-m"]
             assert (containers.root / f"{arguments[1].replace('.', '/')}.py").is_file()
+
+
+def make_token(containers: Containers, folder: Path) -> Path:
+    """The file that the application is told to read, made in ``folder`` by the command of the compose file."""
+    named = Path(containers.services["app"]["environment"]["PYSTREAMS_HTTP_TOKEN_FILE"])
+    shared = f"token:{named.parent}"
+    assert shared in containers.services["token"]["volumes"]
+    assert f"{shared}:ro" in containers.services["app"]["volumes"]
+    command = [part.replace(str(named.parent), str(folder)) for part in containers.command("token")]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(command, check=True, env={**os.environ, "PATH": path})
+    return folder / named.name
+
+
+def test_the_token_is_made_once_for_the_user_of_the_image_alone(containers, tmp_path):
+    token = read_token(make_token(containers, tmp_path))
+    assert make_token(containers, tmp_path).read_text().strip() == token
+    assert make_token(containers, tmp_path).stat().st_mode & 0o077 == 0
+    waits_for = containers.services["app"]["depends_on"]["token"]["condition"]
+    assert waits_for == "service_completed_successfully"
+    # A new volume gets its owner from the folder of the image.
+    owned = re.findall(r"--owner \w+ --mode 0750 (.*?) *(?:&&|$)", " ".join(containers.instructions("RUN")))
+    assert "/run/pystreams" in owned[0].split()
+
+
+def test_the_live_page_is_published_for_this_machine(containers):
+    ((_, outside, inside),) = containers.ports("app")
+    assert outside.partition("-")[0] == "8080"
+    assert containers.variables["PYSTREAMS_HTTP"] == f"0.0.0.0:{inside}"
+    assert containers.variables["PYSTREAMS_URL"] == inside
 
 
 def test_the_topics_of_our_own_compose_file_can_be_created_twice(tmp_path):
@@ -221,7 +266,7 @@ def test_the_topics_of_our_own_compose_file_can_be_created_twice(tmp_path):
         )
 
 
-def test_our_own_application_is_healthy_as_its_image_asks_and_prometheus_scrapes_it_there(tmp_path):
+def test_our_own_application_is_healthy_and_asked_for_keys_as_its_image_says_and_scraped_there(tmp_path):
     """The command of the compose file and the check of the image, on the embedded log and another port."""
     containers, port = own(), str(free_port())
     command = [part.replace("8080", port) for part in containers.command("app")]
@@ -233,6 +278,8 @@ def test_our_own_application_is_healthy_as_its_image_asks_and_prometheus_scrapes
         create = [sys.executable, "-m", "pystreams", "topics", "create", topic]
         subprocess.run(create, cwd=tmp_path, env=environment, check=True)
     environment |= {name: value.replace("8080", port) for name, value in containers.variables.items()}
+    environment["PYSTREAMS_HTTP_TOKEN_FILE"] = str(make_token(containers, tmp_path))
+    get = [sys.executable, "-m", "pystreams", "get", "apps.wordcount", "counts", "be"]
     with subprocess.Popen([sys.executable, "-m", *command], cwd=tmp_path, env=environment) as running:
         try:
 
@@ -242,6 +289,15 @@ def test_our_own_application_is_healthy_as_its_image_asks_and_prometheus_scrapes
                 return subprocess.run(asked, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
             eventually(healthy, "the health check succeeds")
+
+            def answered() -> bool:
+                """With the token and the address of the environment, as in the container."""
+                asked = subprocess.run(
+                    get, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+                )
+                return "nothing under the key 'be'" in asked.stderr
+
+            eventually(answered, "the key is asked for")
         finally:
             running.terminate()
     assert running.returncode == 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from pystreams.metrics.catalogue import MEANINGS
 from pystreams.serving.address import Address
 from pystreams.serving.lag import Lag
 from pystreams.serving.server import HttpServer
+from pystreams.serving.token import read_token
 from tests.package.build_kit import ROOT
 from tests.serving.http_kit import get
 
@@ -78,7 +80,7 @@ def test_nothing_in_a_pod_can_do_more_than_it_must(pod):
     }
     assert "limits" in container["resources"]
     mounted = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
-    assert set(mounted) == {"/srv/.pystreams", "/tmp"}
+    assert set(mounted) - {"/run/pystreams"} == {"/srv/.pystreams", "/tmp"}
     claims = one("StatefulSet")["spec"]["volumeClaimTemplates"]
     there = {volume["name"] for volume in [*pod["volumes"], *(claim["metadata"] for claim in claims)]}
     assert set(mounted.values()) <= there
@@ -104,10 +106,84 @@ def test_probes_ask_for_pages_that_there_are_at_the_port_where_they_are():
     assert allowed["ports"] == [{"protocol": "TCP", "port": port["name"]}]
 
 
-def test_the_environment_names_settings():
+def environment() -> dict[str, str]:
+    """The variables of the pod ``shop-0``, as the kubelet fills them in."""
     (container,) = pods()[0]["containers"]
-    assert [entry["name"] for entry in container["env"]] == ["PYSTREAMS_GROUP_INSTANCE_ID"]
-    assert "group_instance_id" in {field.name for field in fields(StreamsConfig)}
+    variables: dict[str, str] = {}
+    for entry in container["env"]:
+        if "valueFrom" in entry:
+            assert entry["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+            variables[entry["name"]] = f"{one('StatefulSet')['metadata']['name']}-0"
+        else:
+            # Of the variables before this one.
+            variables[entry["name"]] = re.sub(
+                r"\$\((\w+)\)", lambda found: variables[found[1]], entry["value"]
+            )
+    return variables
+
+
+def test_the_environment_names_settings_and_options():
+    settings = {field.name for field in fields(StreamsConfig)}
+    options = {
+        str(option.envvar)
+        for command in ("run", "get")
+        for option in get_command(all_commands()).commands[command].params  # type: ignore[attr-defined]
+    }
+    for name in environment():
+        assert name in options or name.removeprefix("PYSTREAMS_").lower() in settings
+    assert environment()["PYSTREAMS_GROUP_INSTANCE_ID"] == "shop-0"
+
+
+def test_pods_serve_stores_and_the_live_page_with_a_token_that_they_may_read(tmp_path):
+    """The file that the pod's secret becomes is the one that ``run`` is told to read, and opens its address."""
+    (container,) = pods()[0]["containers"]
+    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+    secret = next(volume["secret"] for volume in pods()[0]["volumes"] if volume["name"] == "http")
+    file = PurePosixPath(environment()["PYSTREAMS_HTTP_TOKEN_FILE"])
+    assert str(file.parent) == mounts["http"]["mountPath"]
+    assert mounts["http"]["readOnly"] is True
+    made = dict(
+        re.findall(
+            r"^# kubectl create secret generic (\S+) --from-literal=(\w+)=",
+            (FOLDER / "shop.yaml").read_text(),
+            re.MULTILINE,
+        )
+    )
+    assert made[secret["secretName"]] == file.name
+    # For the group of the pod, which is that of its process, and nobody else.
+    assert secret["defaultMode"] == 0o440
+    token = tmp_path / file.name
+    token.write_text(64 * "a")
+    token.chmod(secret["defaultMode"])
+    address = Address.parse(container["args"][container["args"].index("--http") + 1])
+    with HttpServer(replace(address, port=0), Behind(), token=read_token(token)) as server:
+        assert not server.closed
+
+
+def test_a_pod_that_cannot_commit_says_so_before_it_is_killed():
+    killed_after_ms = 1000 * pods()[0]["terminationGracePeriodSeconds"]
+    assert int(environment()["PYSTREAMS_CLOSE_TIMEOUT_MS"]) <= killed_after_ms - 5_000
+
+
+def test_pods_ask_each_other_at_a_name_that_the_service_gives_them():
+    name, _, port = environment()["PYSTREAMS_APPLICATION_SERVER"].partition(":")
+    pod, service = name.split(".")
+    assert pod == environment()["PYSTREAMS_GROUP_INSTANCE_ID"]
+    assert service == one("StatefulSet")["spec"]["serviceName"]
+    assert one("Service")["spec"]["clusterIP"] == "None"
+    # A pod that restores is asked for what its standbys have.
+    assert one("Service")["spec"]["publishNotReadyAddresses"] is True
+    (container,) = pods()[0]["containers"]
+    assert int(port) == container["ports"][0]["containerPort"]
+    assert environment()["PYSTREAMS_URL"] == port
+
+
+def test_the_network_lets_pods_ask_each_other():
+    policy = one("NetworkPolicy")["spec"]
+    of_pods = {"podSelector": one("NetworkPolicy")["spec"]["podSelector"]}
+    port = {"protocol": "TCP", "port": "http"}
+    assert any(of_pods in rule["from"] and port in rule["ports"] for rule in policy["ingress"])
+    assert any(of_pods in rule.get("to", []) and port in rule["ports"] for rule in policy["egress"])
 
 
 def test_codes_after_which_no_attempt_helps_are_those_of_mistakes():
@@ -152,7 +228,9 @@ class Behind:
 def test_keda_may_come_in():
     (allowed,) = one("NetworkPolicy")["spec"]["ingress"]
     names = [
-        place["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for place in allowed["from"]
+        place["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"]
+        for place in allowed["from"]
+        if "namespaceSelector" in place
     ]
     assert names == ["monitoring", "keda"]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from pystreams.cli.commands.stores.client import AnswerError, StoreClient
+from pystreams.cli.commands.stores.client import AnswerError, ApplicationClient
 from pystreams.errors import ConfigError
 from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.stores.parts import Part
@@ -180,14 +180,14 @@ def test_an_instance_shows_its_certificate_to_one_that_wants_to_know_who_asks(ce
 def test_commands_show_a_certificate_and_trust_the_authority_that_they_were_given(certificates, demanding):
     own = asking(certificates.ca, certificates.client, key_of(certificates.client))
     # Without a scheme it is HTTPS, because there are certificates.
-    assert StoreClient(demanding, None, own).key("counts", "a", {}) == {"key": "a", "value": 1}
+    assert ApplicationClient(demanding, None, own).key("counts", "a", {}) == {"key": "a", "value": 1}
     strangers = asking(certificates.ca, None, None), asking(certificates.other_ca, None, None)
     for stranger in strangers:
         with pytest.raises(AnswerError, match="cannot be asked over HTTPS") as refused:
-            StoreClient(demanding, None, stranger).key("counts", "a", {})
+            ApplicationClient(demanding, None, stranger).key("counts", "a", {})
         assert "--ca FILE" in refused.value.hint
     with pytest.raises(AnswerError, match="cannot be asked over HTTPS"):
-        StoreClient(f"https://{demanding}", None).key("counts", "a", {})
+        ApplicationClient(f"https://{demanding}", None).key("counts", "a", {})
 
 
 def test_files_that_are_no_certificates_are_named(certificates, tmp_path):

@@ -76,6 +76,7 @@ def test_an_application_shows_its_metrics_and_health_until_it_is_stopped(log, st
         "/live",
         "/ready",
         "/lag",
+        "/threads",
         "/stores",
         "/state",
         "/events",

@@ -15,7 +15,8 @@ which opens the clients, and ``settings``, which gives both the same settings un
   ``streams_heartbeat`` makes its requests and reads the answers, in the ``messages`` that kafka-python lacks;
   ``streams_group`` is for those who are no members. ``group_member`` is a member of either kind.
 - ``group_description``: a group of either kind, with what its members are assigned, for those who look at it.
-- ``admin``: topics, offsets and groups of the cluster; ``admin_client`` is the client that all admins share.
+- ``admin``: topics, offsets and groups of the cluster; ``admin_client`` is the client that all admins share;
+  ``cluster_clock`` finds out what time it is there.
 - Errors in words: ``failures``, ``group_failures``, ``transaction_failures``, ``streams_failures``. Logs of the
   clients: ``client_logs``.
 - Connections: ``tls``, ``oauth``, ``sockets``. ``statistics``: what librdkafka reports of them, as metrics.

@@ -107,6 +107,15 @@ class KafkaAdmin:
         )
         return ClusterFacts(len(described.nodes), self._group(self._client_id).broker_version)
 
+    def clock_ms(self) -> int | None:
+        """The time of the clock of the cluster's controller, in ms since the epoch; None if it does not say: before
+        Kafka 3.3, and without the permission DESCRIBE on the cluster. Raises ``BrokerUnavailableError``. Source:
+        KIP-836."""
+        try:
+            return self._group(self._client_id).cluster_clock_ms(1000 * _TIMEOUT_S)
+        except errors.KafkaError as error:
+            raise refused(error, "The clock of the cluster cannot be read", self._where) from None
+
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
         """``config`` has every setting of the topic, defaults included; it is empty without the permission
         DESCRIBE_CONFIGS. Kafka's own topics are left out."""

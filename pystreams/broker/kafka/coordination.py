@@ -25,6 +25,7 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import CoordinatorType
 
 from pystreams.broker.kafka.any_broker import ask_any_broker, finding, found
+from pystreams.broker.kafka.cluster_clock import ask_clock_ms
 from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
 from pystreams.broker.kafka.sockets import CLOSED_IF_NOT_CONNECTED
 from pystreams.broker.port import CommittedOffset
@@ -87,6 +88,10 @@ class GroupConnection:
     def broker_version(self) -> tuple[int, ...]:
         version: tuple[int, ...] = self._manager.broker_version
         return version
+
+    def cluster_clock_ms(self, timeout_ms: float) -> int | None:
+        """See ``KafkaAdmin.clock_ms``. Raises kafka-python's errors."""
+        return self.run(ask_clock_ms, self._manager, Deadline(SystemClock(), timeout_ms))
 
     def close(self) -> None:
         """Close the connections. Requests that were not sent yet are dropped."""

@@ -1,13 +1,13 @@
 """The commands.
 
 Begin with ``snapshots``, the shortest. A module has the name of a command and a function of that name, whose arguments
-are its options; ``topics`` and ``dlq`` are applications of typer, with a function for each of their commands, and
-``status`` and ``stores`` are packages with two commands each.
+are its options; ``topics`` and ``dlq`` are applications of typer, with a function for each of their commands;
+``status`` is a package with three commands, ``stores`` one with two.
 
 ``init`` begins a project; ``topics``, ``produce``, ``consume`` and ``dlq`` work on a log; ``run``, ``doctor``,
-``status`` (with ``lag``), ``describe``, ``diff`` and ``reset`` on an application; ``backfill``, ``verify`` and
-``archive`` on its history; ``snapshots`` on copies of its state. ``stores`` has ``get`` and ``scan``, which
-look into the stores of a running application.
+``status`` (with ``lag`` and ``threads``), ``describe``, ``diff`` and ``reset`` on an application; ``backfill``,
+``verify`` and ``archive`` on its history; ``snapshots`` on copies of its state. ``stores`` has ``get`` and ``scan``,
+which look into the stores of a running application.
 
 ``late_records`` is what ``describe --late`` shows. ``backfill``, ``verify``, ``doctor``, ``status`` and ``dlq`` are
 packages, with the functions in their module ``command``. ``workers`` are the processes of ``run --workers``, and

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+from contextlib import suppress
 from enum import IntEnum
-from typing import Final
+from typing import Final, NoReturn
 
 from pystreams.errors import AppLoadError, BrokerError, ConfigError, StreamsError, TopologyError
 
@@ -28,6 +31,15 @@ class Exit(IntEnum):
     BROKER = 4
     #: Ctrl-C ended a command before its work was done.
     INTERRUPTED = SIGNALLED + signal.SIGINT
+
+
+def end_now(code: int) -> NoReturn:
+    """End the process although threads are still at work: its output is written, and nothing else is waited for."""
+    for stream in (sys.stdout, sys.stderr):
+        # Nobody may read it any more.
+        with suppress(OSError):
+            stream.flush()
+    os._exit(code)
 
 
 def exit_of(error: StreamsError) -> Exit:

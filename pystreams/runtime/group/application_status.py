@@ -22,8 +22,9 @@ from pystreams.topology.partitions import resolve_partitions
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
     """A stream thread: its name, its process, from where it connects, and its tasks. ``same_program``: whether its
-    topology is the one that is asked about; None: it does not say. ``endpoint``: where its process answers queries
-    (``application_server``); empty: nowhere."""
+    topology is the one that is asked about; None: it does not say. ``fingerprint`` is that of its program,
+    ``pystreams`` and ``python`` are versions, ``endpoint`` is where its process answers over HTTP; each is empty if it
+    does not say."""
 
     thread: str
     process_id: str
@@ -31,7 +32,10 @@ class MemberStatus:
     tasks: tuple[TaskId, ...]
     standbys: tuple[TaskId, ...]
     same_program: bool | None
-    endpoint: str
+    fingerprint: str = ""
+    pystreams: str = ""
+    python: str = ""
+    endpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,16 @@ def _member(
         tasks,
         member.standbys if plan is None else tuple(sorted(unpack_tasks(plan.standbys))),
         None if subscription is None else subscription.fingerprint == fingerprint,
-        "" if subscription is None else subscription.endpoint,
+        *(
+            ("", "", "", "")
+            if subscription is None
+            else (
+                subscription.fingerprint,
+                subscription.pystreams,
+                subscription.python,
+                subscription.endpoint,
+            )
+        ),
     )
 
 

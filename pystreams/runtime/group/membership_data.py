@@ -45,8 +45,9 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     their stores' changelog offsets): one thread of each process sends it for all tasks, the others only for those whose
     stores they fill. ``standbys`` are the standby tasks of this thread, ``coming`` those of them that it is to run when
     they are ready, ``restoring`` the assigned tasks that do not run yet. ``tags`` and ``rack`` say where the process
-    is, ``endpoint`` where its queries are answered. ``shutdown`` asks the whole application to stop. One thread of each
-    process sends its ``topology`` (``pack_topology``), so that a leader with another one can name the differences.
+    is, ``endpoint`` where its queries are answered, ``pystreams`` and ``python`` the versions that it runs.
+    ``shutdown`` asks the whole application to stop. One thread of each process sends its ``topology``
+    (``pack_topology``), so that a leader with another one can name the differences.
     """
 
     fingerprint: str
@@ -61,6 +62,8 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     shutdown: bool = False
     topology: bytes = b""
     endpoint: str = ""
+    pystreams: str = ""
+    python: str = ""
 
 
 class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -34,6 +34,7 @@ from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
+from pystreams.runtime.threads.activity import COMMIT, GROUP, POLL, PROCESS, ActivityNotes
 from pystreams.runtime.threads.follow_up import FollowUp
 from pystreams.runtime.threads.requests import Requests
 from pystreams.runtime.threads.thread_metrics import ThreadMetrics
@@ -128,6 +129,7 @@ class Rounds:
         self.records = 0
         #: When the present round began (monotonic).
         self.began_ms = context.clock.monotonic_ms()
+        self.activity = ActivityNotes(context.clock)
         self._owner = owner
         self._name = owner.name
         self._context = context
@@ -185,6 +187,7 @@ class Rounds:
     # The round
 
     def _round(self) -> None:
+        self.activity.begin(GROUP)
         self._answer_calls()
         # First, because an open transaction of this thread would hold back who has its tasks now.
         self.clients.producer.settle()
@@ -303,12 +306,15 @@ class Rounds:
             self._owner.enter(ThreadState.RUNNING)
             self._metrics.settled(self._clock.monotonic_ms())
         began_ms = self._clock.monotonic_ms()
+        self.activity.begin(POLL)
         try:
             batches = self.clients.consumer.poll(self._poll_timeout_ms())
         except OffsetOutOfRangeError as error:
             self.tasks.check_positions(error)
             return
-        self._metrics.polled(batches, began_ms, self._clock.monotonic_ms())
+        ended_ms = self._clock.monotonic_ms()
+        self.activity.polled(ended_ms)
+        self._metrics.polled(batches, began_ms, ended_ms)
         if batches:
             self.tasks.add_batches(batches)
         self._stalls.polled(self.tasks.reads)
@@ -339,6 +345,7 @@ class Rounds:
             self._maybe_commit()
             return
         while not self._requests.stop.is_set():
+            self.activity.begin(PROCESS)
             started_ms = clock.monotonic_ms()
             processed = self.tasks.process(self._round_records, clock.now_ms())
             processed_ms = clock.monotonic_ms()
@@ -379,8 +386,10 @@ class Rounds:
             self._requests.commit.clear()
             self._requests.awaited_commit.clear()
             started_ms = self._clock.monotonic_ms()
+            self.activity.begin(COMMIT)
             tasks.commit()
             ended_ms = self._clock.monotonic_ms()
+            self.activity.committed(ended_ms)
             self._commit_took_ms = ended_ms - started_ms
             self._trouble.over()
             self._metrics.after_commit(started_ms, ended_ms)

@@ -7,12 +7,14 @@ others want of it (a commit, a look into a store) they ask for, and get between 
 from __future__ import annotations
 
 import logging
+import platform
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
 from pystreams.broker.group_application import GroupApplication
+from pystreams.distribution import __version__
 from pystreams.errors import StreamsError, TaskMigratedError
 from pystreams.ids import MemberName, TaskId
 from pystreams.metrics import Sample
@@ -40,6 +42,7 @@ from pystreams.runtime.tasks.stopwatch import Stopwatch
 from pystreams.runtime.tasks.store_metrics import store_samples
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.tasks.task_opening import TaskOpener
+from pystreams.runtime.threads.activity import Activity
 from pystreams.runtime.threads.progress import (
     ThreadProgress,
     restore_progress,
@@ -165,6 +168,15 @@ class StreamThread:
         return (
             0.0 if rounds is None or not self.alive else self._context.clock.monotonic_ms() - rounds.began_ms
         )
+
+    @property
+    def activity(self) -> Activity:
+        """What the thread is at."""
+        rounds = self._rounds
+        if rounds is None or not self.alive:
+            return Activity()
+        working = rounds.tasks.working
+        return rounds.activity.now(None if working is None else str(working.task_id))
 
     def call(self, function: Callable[[TaskManager], T]) -> Future[T]:
         """Have ``function`` called by the thread between two steps of its work. The future fails if the thread ends
@@ -342,6 +354,8 @@ class StreamThread:
                 rack=context.config.client_rack,
                 shutdown=self.shutdown_requested,
                 endpoint=context.config.application_server or "",
+                pystreams=__version__,
+                python=platform.python_version(),
                 topology=self._topology
                 if self.index == 1 and len(self._topology) <= _TOPOLOGY_BYTES
                 else b"",

@@ -20,11 +20,12 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from apps.flights import FLIGHTS
-from apps.flights_feed import data_folder, feed, read_airlines, read_flights
+from apps.flights import AIRLINES, FLIGHTS
+from apps.flights_feed import NEW_YEAR_MS, create_topics, data_folder, read_airlines, read_flights
 from pystreams import open_log
 from tests.benchmarks.http_queries.load import Answers, ask
 
@@ -45,19 +46,23 @@ class Run:
     answers: Answers
 
 
-def main() -> None:
-    given = _parser().parse_args()
+def main(arguments: Sequence[str] | None = None) -> None:
+    """``arguments`` None: those of the process."""
+    given = _parser().parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         log = Path(folder) / "log.db"
-        write_flights(log, given.years)
+        write_flights(log, given.years, given.flights)
         compare(given, log)
 
 
-def write_flights(path: Path, years: int) -> None:
+def write_flights(path: Path, years: int, of_year: int | None) -> None:
+    """``of_year``: so many flights of each year; None: all."""
+    flights = read_flights(data_folder())[:of_year]
+    airlines = read_airlines(data_folder())
     with open_log(path) as log:
-        feed(log, data_folder())
-        flights = read_flights(data_folder())
-        for year in range(1, years):
+        create_topics(log)
+        log.produce_many(AIRLINES, [(carrier, airline, NEW_YEAR_MS) for carrier, airline in airlines])
+        for year in range(years):
             log.produce_many(FLIGHTS, ((key, flight, at + year * _YEAR_MS) for key, flight, at in flights))
 
 
@@ -81,6 +86,8 @@ def compare(given: argparse.Namespace, log: Path) -> None:
 def _tell(alone: Run, asked: Run, beside: Run) -> None:
     answers = asked.answers
     count = len(answers.latencies_ms)
+    if not count:
+        sys.exit("no answer came before all was processed: ask about more years")
     busy = answers.cpu_s / answers.took_s
     print(
         f"  {asked.records_per_s:,.0f} records/s, {1 - asked.records_per_s / alone.records_per_s:.0%} slower; "
@@ -181,6 +188,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--freshness", nargs="+", default=["latest", "committed"])
     parser.add_argument("--commit-ms", type=int, default=1_000, help="commit_interval_ms of the application")
     parser.add_argument("--years", type=int, default=6, help="years of flights to process")
+    parser.add_argument("--flights", type=int, help="so many flights of each year; default: all")
     parser.add_argument("--workers", type=int, default=0, help="as for pystreams run; 0: without workers")
     parser.add_argument("--folder", help="where logs and state are, for a while")
     return parser

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from pystreams.cli.commands.doctor import log_checks
 from pystreams.cli.main import main
 from tests.cli.wordcount_kit import WORDCOUNT
 from tests.kafka.support import Cluster
@@ -36,6 +39,27 @@ def test_addresses_brokers_versions_and_topics_are_examined(folder, cluster: Clu
     assert "!  log: with less than three brokers" in out
     assert "ok topics:" in out
     assert set(cluster.admin.partition_counts()) == {"lines", "word-counts"}
+
+
+def test_the_clock_of_this_machine_is_compared_with_the_clusters(
+    folder, cluster: Cluster, capfd, monkeypatch
+):
+    cluster.create("lines", "word-counts")
+    code, out = examined(capfd)
+    assert "ok clocks: this machine's clock and the cluster's are less than 2 s apart" in out
+    assert code == 0
+    right = log_checks.SystemClock.now_ms
+    monkeypatch.setattr(log_checks.SystemClock, "now_ms", lambda clock: right(clock) + 90_000)
+    code, out = examined(capfd)
+    assert re.search(
+        r"^!  clocks: this machine's clock is (8[5-9]|90) s ahead of the cluster's", out, re.MULTILINE
+    )
+    # A wrong clock harms, but it does not keep the application from starting.
+    assert code == 0
+    monkeypatch.setattr(log_checks.SystemClock, "now_ms", lambda clock: right(clock) - 90_000)
+    assert re.search(
+        r"^!  clocks: this machine's clock is \d+ s behind the cluster's", examined(capfd)[1], re.MULTILINE
+    )
 
 
 def test_a_missing_topic_is_named(folder, cluster: Cluster, capfd):

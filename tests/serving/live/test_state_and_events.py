@@ -198,6 +198,7 @@ def test_programs_get_a_list_of_the_pages(server):
         "/live",
         "/ready",
         "/lag",
+        "/threads",
         "/state",
         "/events",
     ]

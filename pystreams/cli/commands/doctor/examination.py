@@ -54,6 +54,7 @@ class Examination:
     def _on_the_log(self, built: BuiltTopology, broker: Broker, admin: Admin) -> Iterator[Finding]:
         config = self._config
         yield from self._try("log", lambda: log_checks.cluster(admin, broker, config))
+        yield from self._try("clocks", lambda: log_checks.broker_clock(admin, config))
         plan: TopicPlan | None = None
         for found in self._try("topics", lambda: log_checks.topics(admin, built, config, broker)):
             if isinstance(found, Finding):

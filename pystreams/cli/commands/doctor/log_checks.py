@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _CONNECT_TIMEOUT_S: Final = 5.0
 #: Records that are further in the future have a wrong clock somewhere.
 _FUTURE_MS: Final = 300_000
+#: Clocks that are further apart are not synchronized.
+_CLOCKS_APART_MS: Final = 2_000
 #: From these versions of Apache Kafka on.
 _EXACTLY_ONCE: Final = (3, 0)
 _BROKER_ASSIGNS: Final = (4, 1)
@@ -149,6 +151,33 @@ def group(admin: Admin, built: BuiltTopology, config: StreamsConfig, broker: Bro
             "pystreams diff says whether the versions can run beside each other",
         )
     yield good("group", f"run now by {counted(len(status.members), 'thread')}; {waiting}")
+
+
+def broker_clock(admin: Admin, config: StreamsConfig) -> Iterator[Finding]:
+    """Whether this machine's clock and the cluster's agree: punctuators and windows of wall-clock time go by the one,
+    retention and timestamps of append by the other."""
+    if config.bootstrap_servers is None:
+        return
+    clock = SystemClock()
+    before_ms = clock.now_ms()
+    theirs_ms = cast("KafkaAdmin", admin).clock_ms()
+    after_ms = clock.now_ms()
+    if theirs_ms is None:
+        return
+    # Between the question and the answer nobody knows when they looked at their clock.
+    apart_ms = max(before_ms - theirs_ms, theirs_ms - after_ms, 0)
+    if apart_ms <= _CLOCKS_APART_MS:
+        yield good(
+            "clocks",
+            f"this machine's clock and the cluster's are less than {_CLOCKS_APART_MS / 1000:g} s apart",
+        )
+        return
+    side = "behind" if theirs_ms > after_ms else "ahead of"
+    yield remark(
+        "clocks",
+        f"this machine's clock is {apart_ms / 1000:,.0f} s {side} the cluster's",
+        "records that this machine stamps come too early or too late for windows: synchronize both (NTP)",
+    )
 
 
 def clocks(plan: TopicPlan, admin: Admin) -> Iterator[Finding]:

@@ -1,24 +1,28 @@
-"""``pystreams status`` and ``pystreams lag``."""
+"""``pystreams status``, ``pystreams lag`` and ``pystreams threads``."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from pystreams.cli.commands.status.look import Look, Looks
 from pystreams.cli.commands.status.showing import (
     LAG_COLUMNS,
     STATUS_COLUMNS,
     as_line,
     headline,
+    instance_notes,
     lag_rows,
     status_json,
     status_rows,
     warnings,
 )
+from pystreams.cli.commands.status.threads import THREAD_COLUMNS, silent_notes, thread_rows, threads_json
 from pystreams.cli.connection import open_admin, open_broker_of
 from pystreams.cli.options import (
     ApplicationArgument,
@@ -31,9 +35,6 @@ from pystreams.cli.terminal.console import note, output, show_table
 from pystreams.cli.terminal.exits import Exit
 from pystreams.clock import SystemClock
 
-if TYPE_CHECKING:
-    from pystreams.runtime.group.application_status import ApplicationStatus
-
 _PAUSE_S = 2.0
 
 WatchOption: TypeAlias = Annotated[
@@ -44,36 +45,58 @@ JsonOption: TypeAlias = Annotated[
     typer.Option("--json", help="Print everything as one JSON object, with --watch as one in each line."),
 ]
 
-#: Makes the rows of a table.
-Rows: TypeAlias = "Callable[[ApplicationStatus], list[list[str]]]"
+UrlsOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="Ask an instance here about its threads: https://HOST:PORT, HOST:PORT, or a port of this machine. May be "
+        "repeated. Default: where the group has instances with --http",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """How a command shows what it sees: a table, notes before it, JSON."""
+
+    columns: Sequence[str]
+    rows: Callable[[Look], list[list[str]]]
+    notes: Callable[[Look], Iterable[str]]
+    as_json: Callable[[Look], dict[str, Any]]
+
+
+_STATUS = _View(STATUS_COLUMNS, status_rows, instance_notes, status_json)
+_LAG = _View(LAG_COLUMNS, lag_rows, lambda _: (), status_json)
+_THREADS = _View(THREAD_COLUMNS, thread_rows, silent_notes, threads_json)
 
 
 def status(
     application: ApplicationArgument,
     watch: WatchOption = False,
     as_json: JsonOption = False,
+    urls: UrlsOption = None,
     application_id: ApplicationIdOption = None,
     setting: SetOption = None,
     embedded_log: EmbeddedLogOption = None,
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
-    """Show who runs an application: its threads, wherever they are, their tasks and standbys, and the records that
-    wait for them.
+    """Show who runs an application: its threads, wherever they are, their tasks and standbys, the records that
+    wait for them, their versions, and how far restores are.
 
-    The log is asked, not the application. Exit code 1 says that nobody runs
-    it, or that nobody has one of its tasks.
+    The log is asked, and those instances about restores that run with
+    --http. Exit code 1 says that nobody runs it, or that nobody has one of
+    its tasks.
 
     [bold]pystreams status apps.wordcount --watch[/]
     """
     place = {"embedded_log": embedded_log, "bootstrap_servers": bootstrap_servers}
+    flags = {"application_id": application_id, **place}
     last = _show(
-        _looks(application, setting, {"application_id": application_id, **place}, watch=watch),
-        STATUS_COLUMNS,
-        status_rows,
-        as_json=as_json,
-        watch=watch,
+        _looks(application, setting, flags, urls, watch=watch), _STATUS, as_json=as_json, watch=watch
     )
-    if last is not None and last.unassigned and not last.rebalancing:
+    if last is not None and last.status.unassigned and not last.status.rebalancing:
         raise typer.Exit(Exit.FAILED)
 
 
@@ -95,62 +118,77 @@ def lag(
     [bold]pystreams lag apps.wordcount[/]
     """
     place = {"embedded_log": embedded_log, "bootstrap_servers": bootstrap_servers}
-    _show(
-        _looks(application, setting, {"application_id": application_id, **place}, watch=watch),
-        LAG_COLUMNS,
-        lag_rows,
-        as_json=as_json,
-        watch=watch,
-    )
+    flags = {"application_id": application_id, **place}
+    looks = _looks(application, setting, flags, None, watch=watch, with_instances=False)
+    _show(looks, _LAG, as_json=as_json, watch=watch)
+
+
+def threads(
+    application: ApplicationArgument,
+    watch: WatchOption = False,
+    as_json: JsonOption = False,
+    urls: UrlsOption = None,
+    application_id: ApplicationIdOption = None,
+    setting: SetOption = None,
+    embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
+) -> None:
+    """Show what each thread of an application is at, and when it has last polled and committed.
+
+    Instances that run with --http say it themselves. Of others only the
+    tasks are known, from the log.
+
+    [bold]pystreams threads apps.wordcount --watch[/]
+    """
+    place = {"embedded_log": embedded_log, "bootstrap_servers": bootstrap_servers}
+    flags = {"application_id": application_id, **place}
+    _show(_looks(application, setting, flags, urls, watch=watch), _THREADS, as_json=as_json, watch=watch)
 
 
 def _looks(
-    application: str, setting: list[str] | None, flags: dict[str, Any], *, watch: bool
-) -> Iterator[tuple[ApplicationStatus, str]]:
-    """The status and the log's name, once, or every two seconds."""
+    application: str,
+    setting: list[str] | None,
+    flags: dict[str, Any],
+    urls: list[str] | None,
+    *,
+    watch: bool,
+    with_instances: bool = True,
+) -> Iterator[Look]:
+    """The application once, or every two seconds."""
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
     from pystreams.dsl.builder import build_topology
-    from pystreams.runtime.group.application_status import application_status
 
     app = load_application(application)
     config = settings_of(app, setting, **flags)
     built = build_topology(app, config)
     with open_broker_of(config) as broker, open_admin(broker) as admin:
+        looks = Looks(broker, admin, built, config, urls)
         while True:
-            found = application_status(
-                admin, built, config.auto_offset_reset, reads_committed=broker.reads_committed
-            )
-            yield found, broker.description
+            yield looks.look(with_instances=with_instances, again=watch)
             if not watch:
                 return
             time.sleep(_PAUSE_S)
 
 
-def _show(
-    looks: Iterator[tuple[ApplicationStatus, str]],
-    columns: Sequence[str],
-    rows: Rows,
-    *,
-    as_json: bool,
-    watch: bool,
-) -> ApplicationStatus | None:
+def _show(looks: Iterator[Look], view: _View, *, as_json: bool, watch: bool) -> Look | None:
     """Show each look, and return the last one. Ctrl-C ends it."""
-    last: ApplicationStatus | None = None
+    last: Look | None = None
     clock, began_ms = SystemClock(), 0.0
     with suppress(KeyboardInterrupt):
-        for found, place in looks:
+        for look in looks:
             now_ms = clock.monotonic_ms()
-            rate = None if last is None else 1000 * (found.committed - last.committed) / (now_ms - began_ms)
-            last, began_ms = found, now_ms
+            committed = look.status.committed
+            rate = None if last is None else 1000 * (committed - last.status.committed) / (now_ms - began_ms)
+            last, began_ms = look, now_ms
             if as_json:
-                print(as_line(status_json(found, place)), flush=True)
+                print(as_line(view.as_json(look)), flush=True)
                 continue
             if watch and output().is_terminal:
                 output().clear()
-            note(headline(found, place, rate))
-            for warning in warnings(found):
-                note(warning)
-            if found.members or columns == LAG_COLUMNS:
-                show_table(columns, rows(found))
+            note(headline(look, rate))
+            for line in (*warnings(look.status), *view.notes(look)):
+                note(line)
+            if look.status.members or view is _LAG:
+                show_table(view.columns, view.rows(look))
     return last

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from pystreams.nearest import listing
 
 if TYPE_CHECKING:
+    from pystreams.cli.commands.status.instances import Restore
+    from pystreams.cli.commands.status.look import Look
     from pystreams.ids import TaskId
     from pystreams.runtime.group.application_status import ApplicationStatus, InputStatus, MemberStatus
 
@@ -17,28 +19,31 @@ LAG_COLUMNS: Final = ("topic", "partition", "task", "thread", "committed", "end"
 
 _NOBODY: Final = "(nobody)"
 _PROCESS_ID_CHARACTERS: Final = 8
+_FINGERPRINT_CHARACTERS: Final = 8
 
 
-def status_rows(status: ApplicationStatus) -> list[list[str]]:
+def status_rows(look: Look) -> list[list[str]]:
     """A row for each stream thread, and one for the tasks that nobody has."""
+    status = look.status
     rows = [
         [
-            _name(member),
+            short_name(member),
             member.host,
-            _tasks(member.tasks),
-            _tasks(member.standbys),
+            listed_tasks(member.tasks),
+            listed_tasks(member.standbys),
             _lag(status, member.tasks),
         ]
         for member in status.members
     ]
     if status.unassigned:
-        rows.append([_NOBODY, "", _tasks(status.unassigned), "", _lag(status, status.unassigned)])
+        rows.append([_NOBODY, "", listed_tasks(status.unassigned), "", _lag(status, status.unassigned)])
     return rows
 
 
-def lag_rows(status: ApplicationStatus) -> list[list[str]]:
+def lag_rows(look: Look) -> list[list[str]]:
     """A row for each partition that the application reads."""
-    names = {member.thread: _name(member) for member in status.members}
+    status = look.status
+    names = {member.thread: short_name(member) for member in status.members}
     return [
         [
             one.partition.topic,
@@ -53,8 +58,9 @@ def lag_rows(status: ApplicationStatus) -> list[list[str]]:
     ]
 
 
-def headline(status: ApplicationStatus, place: str, rate: float | None) -> str:
+def headline(look: Look, rate: float | None) -> str:
     """The state in one line; ``rate`` is the number of records that are committed in a second (None: not known)."""
+    status, place = look.status, look.place
     if not status.members:
         return (
             f"{status.application_id} does not run on {place}: its group has no members. {_waiting(status)}."
@@ -80,14 +86,54 @@ def warnings(status: ApplicationStatus) -> Iterable[str]:
         yield f"Nobody has {listing(map(str, status.unassigned))}."
 
 
-def status_json(status: ApplicationStatus, place: str) -> dict[str, Any]:
+def instance_notes(look: Look) -> Iterator[str]:
+    """The versions that run, and how far restores are."""
+    yield from _version_lines(look.status)
+    yield from (_restore_line(restore) for restore in look.restores)
+    for url, why in look.instances.silent.items():
+        yield f"{url} does not say whether it restores: {why}."
+
+
+def _version_lines(status: ApplicationStatus) -> Iterator[str]:
+    threads: dict[str, list[str]] = {}
+    for member in status.members:
+        threads.setdefault(_versions(member), []).append(short_name(member))
+    for versions, names in threads.items():
+        yield f"{versions}." if len(threads) == 1 else f"{versions}: {listing(names)}."
+
+
+def _versions(member: MemberStatus) -> str:
+    program = (
+        f"program {member.fingerprint[:_FINGERPRINT_CHARACTERS]}" if member.fingerprint else "program unknown"
+    )
+    if not member.pystreams:
+        return f"Version of pystreams unknown, {program}"
+    return f"pystreams {member.pystreams}, Python {member.python}, {program}"
+
+
+def _restore_line(restore: Restore) -> str:
+    left = f"{restore.task} restores {listing(restore.stores)}: {_count(restore.remaining, 'record')} left"
+    if restore.rate is not None:
+        left += f", {restore.rate:,.0f} in a second"
+    return left + ("." if restore.eta_s is None else f", about {shown_duration(restore.eta_s)} to go.")
+
+
+def shown_duration(seconds: float) -> str:
+    """A duration for people: ``3 s``, ``2 min``, ``1.5 h``."""
+    if seconds < 120:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def status_json(look: Look) -> dict[str, Any]:
     """All of it, with the fields of ``ApplicationStatus``."""
+    status = look.status
     return {
         "application_id": status.application_id,
-        "log": place,
+        "log": look.place,
         "rebalancing": status.rebalancing,
         "lag": status.lag,
-        "threads": [_member_json(status, member) for member in status.members],
+        "threads": [_member_json(look, member) for member in status.members],
         "unassigned": [str(task) for task in status.unassigned],
         "inputs": [_input_json(one) for one in status.inputs],
     }
@@ -98,7 +144,7 @@ def as_line(content: dict[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False)
 
 
-def _member_json(status: ApplicationStatus, member: MemberStatus) -> dict[str, Any]:
+def _member_json(look: Look, member: MemberStatus) -> dict[str, Any]:
     return {
         "thread": member.thread,
         "process_id": member.process_id,
@@ -106,8 +152,29 @@ def _member_json(status: ApplicationStatus, member: MemberStatus) -> dict[str, A
         "tasks": [str(task) for task in member.tasks],
         "standbys": [str(task) for task in member.standbys],
         "same_program": member.same_program,
-        "lag": status.lag_of(member.tasks),
+        "fingerprint": member.fingerprint or None,
+        "pystreams": member.pystreams or None,
+        "python": member.python or None,
+        "lag": look.status.lag_of(member.tasks),
+        "restoring": _restoring_json(look, member.thread),
     }
+
+
+def _restoring_json(look: Look, thread: str) -> list[dict[str, Any]] | None:
+    """None: its instance does not say."""
+    if thread not in look.instances.threads:
+        return None
+    return [
+        {
+            "task": one.task,
+            "stores": list(one.stores),
+            "remaining": one.remaining,
+            "records_per_s": None if one.rate is None else round(one.rate),
+            "eta_s": None if one.eta_s is None else round(one.eta_s),
+        }
+        for one in look.restores
+        if one.thread == thread
+    ]
 
 
 def _input_json(one: InputStatus) -> dict[str, Any]:
@@ -122,13 +189,13 @@ def _input_json(one: InputStatus) -> dict[str, Any]:
     }
 
 
-def _name(member: MemberStatus) -> str:
+def short_name(member: MemberStatus) -> str:
     """The thread's name, with the beginning of its process' id: all of it would fill half of a line."""
     short = member.process_id[:_PROCESS_ID_CHARACTERS]
     return member.thread.replace(member.process_id, f"{short}…") if short else member.thread
 
 
-def _tasks(tasks: Iterable[TaskId]) -> str:
+def listed_tasks(tasks: Iterable[TaskId]) -> str:
     """Their ids; ``0_3..7`` are five tasks."""
     stretches: list[list[TaskId]] = []
     for task in tasks:

@@ -15,9 +15,13 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from pystreams.errors import ConfigError, StreamsError
+from pystreams.serving.threads import ClientThreads
 
 #: An answer comes within this time: longer than any query has.
 _TIMEOUT_S: Final = 30.0
+
+#: For what an application answers at once, whatever it is doing.
+_SOON_S: Final = 5.0
 
 #: An instance that does not take a connection in this time is not there.
 _CONNECT_S: Final = 3.0
@@ -50,9 +54,9 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class StoreClient:
-    """The stores of the application at ``url``, which is asked with a ``token`` if there is one. ``tls``: how it is
-    asked over HTTPS, which is then the default; None: HTTP is, and the system says whom to trust."""
+class ApplicationClient:
+    """The application at ``url``, which is asked with a ``token`` if there is one. ``tls``: how it is asked over HTTPS,
+    which is then the default; None: HTTP is, and the system says whom to trust."""
 
     def __init__(self, url: str, token: str | None, tls: ssl.SSLContext | None = None) -> None:
         """Raises ``ConfigError`` for what is no URL of a server."""
@@ -84,11 +88,21 @@ class StoreClient:
             limit -= len(page["entries"])
             cursor = page["cursor"]
 
-    def _get(self, path: str, parameters: Mapping[str, str]) -> Any:
+    def threads(self) -> list[ClientThreads]:
+        """What the threads of all clients there are at. Raises ``StreamsError`` if that is not known."""
+        found = self._get("/threads", {}, _SOON_S)
+        try:
+            return msgspec.convert(found, list[ClientThreads])
+        except msgspec.ValidationError as error:
+            raise AnswerError(
+                f"{self._url} answers in another form", why=str(error), hint="it may run another version"
+            ) from None
+
+    def _get(self, path: str, parameters: Mapping[str, str], timeout_s: float = _TIMEOUT_S) -> Any:
         query = f"?{urlencode(parameters)}" if parameters else ""
         request = urllib.request.Request(f"{self._url}{path}{query}", headers=self._headers)  # noqa: S310 - checked
         try:
-            with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
+            with self._opener.open(request, timeout=timeout_s) as answer:
                 return msgspec.json.decode(answer.read())
         except urllib.error.HTTPError as error:
             with error:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from pystreams.cli.commands.stores.client import StoreClient, first_reachable
+from pystreams.cli.commands.stores.client import ApplicationClient, first_reachable
 from pystreams.cli.connection import open_admin, open_broker_of
 from pystreams.cli.options import (
     ApplicationArgument,
@@ -207,10 +207,10 @@ def _client(
     setting: list[str] | None,
     place: dict[str, Any],
     tls: ssl.SSLContext | None,
-) -> StoreClient:
+) -> ApplicationClient:
     """Raises ``ConfigError`` for a token without a URL."""
     if url is not None:
-        return StoreClient(url, None if token_file is None else read_token(token_file), tls)
+        return ApplicationClient(url, None if token_file is None else read_token(token_file), tls)
     if token_file is not None:
         raise ConfigError(
             "the token is not sent to an instance that is found through the group",
@@ -218,7 +218,7 @@ def _client(
             why="nobody says there whether the instance speaks HTTPS, and whoever joins the group may name any address",
             hint="give the address: --url https://HOST:PORT, or --url PORT for an instance on this machine",
         )
-    return StoreClient(_found(application, setting, place), None, tls)
+    return ApplicationClient(_found(application, setting, place), None, tls)
 
 
 def _tls(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:

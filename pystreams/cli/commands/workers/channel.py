@@ -18,6 +18,7 @@ from pystreams.cli.terminal.logs import LogOptions
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
 from pystreams.serving.lag import Lag
 from pystreams.serving.live.look import ClientLook, Described
+from pystreams.serving.threads import ClientThreads
 
 _READ_BYTES = 65_536
 
@@ -63,6 +64,10 @@ class LagRequest(msgspec.Struct, frozen=True, tag=True):
     """Asks a worker how far the application is behind, in all its processes."""
 
 
+class ThreadsRequest(msgspec.Struct, frozen=True, tag=True):
+    """Asks a worker what its threads are at."""
+
+
 #: Those to a worker, and those from it.
 Message: TypeAlias = (
     Job
@@ -70,11 +75,13 @@ Message: TypeAlias = (
     | StacksRequest
     | LookRequest
     | LagRequest
+    | ThreadsRequest
     | Report
     | Measured
     | Described
     | ClientLook
     | Lag
+    | ClientThreads
     | Failure
 )
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, Self, TextIO
 
 import msgspec
 
-from pystreams.cli.commands.workers.channel import Job, LagRequest, LookRequest
+from pystreams.cli.commands.workers.channel import Job, LagRequest, LookRequest, ThreadsRequest
 from pystreams.cli.commands.workers.display import workers_display_for
 from pystreams.cli.commands.workers.process import WorkerProcess
 from pystreams.cli.stacks import on_stacks_request
@@ -34,6 +34,7 @@ from pystreams.serving.lag import WAIT_S, Lag
 from pystreams.serving.live.look import ClientLook, Described, Look, WorkerLook
 from pystreams.serving.stores.asking import Together
 from pystreams.serving.stores.lines import Line
+from pystreams.serving.threads import ClientThreads
 
 _WAIT_S: Final = 0.1
 
@@ -78,6 +79,8 @@ class Supervisor:
         #: The last look at each worker that has a process, and what the workers have in common.
         self.looks: dict[int, ClientLook] = {}
         self.described: Described | None = None
+        #: What the threads of each worker are at, as of when somebody asked last.
+        self.threads: dict[int, ClientThreads] = {}
         self._looked = threading.Condition()
         #: The last lag that each worker has reported, and the workers that were asked and have not answered.
         self._lags: dict[int, Lag] = {}
@@ -126,20 +129,36 @@ class Supervisor:
 
     def ask_for_looks(self) -> None:
         """Ask all workers what they look like now, from any thread, and wait a moment for their answers."""
+        asked = self._at_work()
+        first = min(asked, default=0)
+        self._ask(asked, lambda number: LookRequest(with_group=number == first), self.looks)
+
+    def ask_for_threads(self) -> None:
+        """The same for what their threads are at."""
+        self._ask(self._at_work(), lambda _: ThreadsRequest(), self.threads)
+
+    def _at_work(self) -> dict[int, WorkerProcess]:
+        """The workers that answer, by their numbers."""
         workers = self.supervision.workers
-        asked = {n: one for n, one in list(self._processes.items()) if workers[n].has_worked}
-        before = dict(self.looks)
+        return {n: one for n, one in list(self._processes.items()) if workers[n].has_worked}
+
+    def _ask(
+        self,
+        asked: Mapping[int, WorkerProcess],
+        request: Callable[[int], LookRequest | ThreadsRequest],
+        answers: Mapping[int, object],
+    ) -> None:
+        before = dict(answers)
         for number, process in asked.items():
-            process.channel.send(LookRequest(with_group=number == min(asked)))
+            process.channel.send(request(number))
         with self._looked:
             self._looked.wait_for(
-                lambda: all(self.looks.get(number) is not before.get(number) for number in asked), _LOOK_S
+                lambda: all(answers.get(number) is not before.get(number) for number in asked), _LOOK_S
             )
 
     def ask_for_lag(self) -> Lag:
         """How far the application is behind, from any thread: one worker is asked, another one after it was silent."""
-        workers = self.supervision.workers
-        asked = {n: one for n, one in list(self._processes.items()) if workers[n].has_worked}
+        asked = self._at_work()
         if not asked:
             return Lag(None, why="no worker runs yet")
         with self._looked:
@@ -198,6 +217,7 @@ class Supervisor:
         self.measured.pop(process.number, None)
         self.lines.pop(process.number).hang_up()
         self.looks.pop(process.number, None)
+        self.threads.pop(process.number, None)
         with self._looked:
             self._lags.pop(process.number, None)
             self._silent.discard(process.number)
@@ -224,7 +244,9 @@ class Supervisor:
         return found
 
     def _hear(
-        self, process: WorkerProcess, message: Report | Measured | Described | ClientLook | Lag | Failure
+        self,
+        process: WorkerProcess,
+        message: Report | Measured | Described | ClientLook | ClientThreads | Lag | Failure,
     ) -> None:
         match message:
             case Measured():
@@ -234,6 +256,10 @@ class Supervisor:
             case ClientLook():
                 with self._looked:
                     self.looks[process.number] = message
+                    self._looked.notify_all()
+            case ClientThreads():
+                with self._looked:
+                    self.threads[process.number] = message
                     self._looked.notify_all()
             case Lag():
                 with self._looked:
@@ -263,6 +289,10 @@ class WatchedWorkers:
 
     def lag(self) -> Lag:
         return self._supervisor.ask_for_lag()
+
+    def threads(self) -> Sequence[ClientThreads]:
+        self._supervisor.ask_for_threads()
+        return [client for _, client in sorted(self._supervisor.threads.items())]
 
     def described(self) -> Described | None:
         if self._supervisor.described is None:

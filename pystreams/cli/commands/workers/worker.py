@@ -24,21 +24,30 @@ from pystreams.cli.commands.workers.channel import (
     LookRequest,
     Message,
     StacksRequest,
+    ThreadsRequest,
 )
 from pystreams.cli.stacks import log_stacks
 from pystreams.cli.telemetry import telemetry
-from pystreams.cli.terminal.exits import Exit, exit_of
+from pystreams.cli.terminal.exits import Exit, end_now, exit_of
 from pystreams.cli.terminal.logs import log_to_stderr
 from pystreams.cli.terminal.user_lines import user_lines
 from pystreams.cli.watching import announce
 from pystreams.clock import SystemClock
-from pystreams.errors import AppLoadError, ConfigError, RetentionError, StreamsError, TopologyError
+from pystreams.errors import (
+    AppLoadError,
+    CloseTimeoutError,
+    ConfigError,
+    RetentionError,
+    StreamsError,
+    TopologyError,
+)
 from pystreams.runtime.run_client import reached_the_end
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
 from pystreams.runtime.threads.progress import Progress
 from pystreams.serving.lag import WAIT_S, lag_now
 from pystreams.serving.live.client_look import ClientLooks
+from pystreams.serving.threads import client_threads
 
 #: The time that a worker has for its last commit after its supervisor is gone.
 ORPHAN_TIMEOUT_S = 30.0
@@ -64,12 +73,13 @@ log = logging.getLogger(__name__)
 
 class Leash:
     """Listens to the supervisor. ``stop`` is set when the supervisor asks for it, or is gone; the stacks of all threads
-    are logged when it asks for them; ``looks`` and ``lags`` have its requests for looks and for the lag."""
+    are logged when it asks for them; ``looks``, ``lags`` and ``threads`` have its requests for each of these."""
 
     def __init__(self, messages: Iterator[Message]) -> None:
         self.stop = threading.Event()
         self.looks: SimpleQueue[LookRequest] = SimpleQueue()
         self.lags: SimpleQueue[LagRequest] = SimpleQueue()
+        self.threads: SimpleQueue[ThreadsRequest] = SimpleQueue()
         self._messages = messages
         self._mutex = threading.Lock()
         #: None until the work begins.
@@ -89,6 +99,8 @@ class Leash:
                 self.looks.put(message)
             elif isinstance(message, LagRequest):
                 self.lags.put(message)
+            elif isinstance(message, ThreadsRequest):
+                self.threads.put(message)
             else:
                 self._end_the_work()
         self._end_the_work()
@@ -194,14 +206,20 @@ class Answering(Generic[R]):
 
 
 class Looker:
-    """Answers the requests for looks, and for the lag of the application, which may have to wait for the log."""
+    """Answers the requests for looks, for threads, and for the lag of the application, which may have to wait for the
+    log."""
 
-    def __init__(self, channel: Channel, looks: ClientLooks, leash: Leash) -> None:
+    def __init__(self, channel: Channel, streams: Streams, worker: int, leash: Leash) -> None:
         self._channel = channel
-        self._looks = looks
+        self._streams = streams
+        self._looks = ClientLooks(streams, worker)
         self._described = False
         Answering(leash.looks, self._look, "looks")
         Answering(leash.lags, self._lag, "lags")
+        Answering(leash.threads, self._threads, "threads")
+
+    def _threads(self, _request: ThreadsRequest) -> None:
+        self._channel.send(client_threads(self._streams, SystemClock()), timeout_s=_LOOK_S)
 
     def _lag(self, _request: LagRequest) -> None:
         lag = lag_now(self._looks.group, SystemClock(), _LAG_S)
@@ -228,7 +246,7 @@ def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) 
         from pystreams.serving.stores.local import LocalStores
 
         LineServer(questions, LocalStores(streams))
-        Looker(channel, ClientLooks(streams, job.number), leash)
+        Looker(channel, streams, job.number, leash)
     announce(streams, job.endpoint)
     leash.begin(streams)
     try:
@@ -280,6 +298,8 @@ def main() -> NoReturn:
         run_job(job, channel, questions, Leash(messages))
     except StreamsError as error:
         channel.send(failure_of(error), timeout_s=None)
+        if isinstance(error, CloseTimeoutError):
+            end_now(exit_of(error))
         sys.exit(exit_of(error))
     sys.exit(Exit.OK)
 

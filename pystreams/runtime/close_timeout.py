@@ -1,0 +1,47 @@
+"""The error of a client that could not close in time: what is not committed, and what keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pystreams.errors import CloseTimeoutError
+from pystreams.ids import TaskId
+from pystreams.runtime.threads.activity import COMMIT, GROUP, POLL, PROCESS, Activity
+from pystreams.runtime.threads.progress import ThreadProgress
+
+_WORDS = {
+    GROUP: "asks the group, or opens tasks,",
+    POLL: "waits for the log",
+    PROCESS: "processes",
+    COMMIT: "commits",
+}
+
+
+def close_timeout(
+    timeout_ms: float, threads: Sequence[ThreadProgress], activities: Mapping[str, Activity]
+) -> CloseTimeoutError:
+    """``threads`` are those that have not ended; ``activities`` what they are at, by their names."""
+    tasks = sorted(
+        # What a thread has published may be older than its present task.
+        {task.task_id for thread in threads for task in thread.tasks}
+        | {TaskId.parse(activity.task) for activity in activities.values() if activity.task is not None}
+    )
+    listed = ", ".join(map(str, tasks))
+    return CloseTimeoutError(
+        f"the last commit of {listed} was not done" if tasks else "the application has not ended",
+        where=", ".join(thread.name for thread in threads),
+        why=f"close_timeout_ms ({timeout_ms / 1000:g} s) is over"
+        + "".join(f"; {_at_work(thread.name, activities)}" for thread in threads),
+        hint="nothing is lost: the next start, or another instance, processes again what came after the last commit"
+        if tasks
+        else "raise close_timeout_ms if it needs more time",
+    )
+
+
+def _at_work(name: str, activities: Mapping[str, Activity]) -> str:
+    activity = activities.get(name, Activity())
+    words = _WORDS.get(activity.part, "ends")
+    task = "" if activity.task is None else f" {activity.task}"
+    return f"{name} {words}{task}" + (
+        f" for {activity.part_ms / 1000:.1f} s" if activity.part in _WORDS else ""
+    )

@@ -1,0 +1,42 @@
+"""``make bench-queries`` on few flights: all that is asked gets an answer, and all is told."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.benchmarks.http_queries.__main__ import main
+
+pytestmark = pytest.mark.slow
+
+
+def test_few_flights_are_processed_alone_and_asked_for(tmp_path, capsys) -> None:
+    small = [
+        "--years",
+        "1",
+        "--flights",
+        "200000",
+        "--rate",
+        "100",
+        "--repeats",
+        "1",
+        "--freshness",
+        "latest",
+    ]
+    main([*small, "--folder", str(tmp_path)])
+    told = capsys.readouterr().out
+    alone = re.search(r"^alone: ([\d,]+) records/s$", told, re.MULTILINE)
+    assert alone is not None, told
+    assert int(alone[1].replace(",", "")) > 0
+    assert "100 queries/s, latest:" in told
+    statuses = re.search(r"answers (\{.*?\}), ", told)
+    assert statuses is not None, told
+    by_status = ast.literal_eval(statuses[1])
+    assert by_status[200] > 0
+    # An airline whose day has no flight yet is absent, and while the application ends it has no answer (503, 0).
+    assert set(by_status) <= {200, 404, 503, 0}, told
+    assert "p99" in told
+    assert "processor time of 1,000 queries" in told
+    assert list(tmp_path.iterdir()) == []
