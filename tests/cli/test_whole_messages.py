@@ -9,6 +9,7 @@ import inspect
 import json
 import re
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -37,6 +38,11 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import Restorer
+from pystreams.runtime.run_client import run_client
+from pystreams.runtime.tasks.task import TaskStatus
+from pystreams.runtime.threads.activity import PROCESS, Activity
+from pystreams.runtime.threads.progress import Progress, TaskProgress, ThreadProgress
+from pystreams.runtime.threads.thread_state import ThreadState
 from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, read_json
 from tests.backfill.kit import memory
 from tests.live.support import Line
@@ -273,6 +279,41 @@ def a_file_that_is_damaged(prompt: Prompt) -> str:
     offsets = prompt.folder / OFFSETS_FILE
     offsets.write_text('{"format": 1, "off', encoding="utf-8")
     return raised(errors.StateCorruptedError, lambda: read_json(offsets))
+
+
+@tells(errors.CloseTimeoutError)
+def a_client_that_cannot_commit_when_it_is_stopped(prompt: Prompt) -> str:
+    """A stand-in for the client: its function would have to hang."""
+
+    class Hangs:
+        finished = False
+        failure = None
+
+        def start(self, *, stop: threading.Event | None = None) -> None:
+            """It has started."""
+
+        def close(self, timeout: float | None = None) -> bool:
+            return False
+
+        def progress(self) -> Progress:
+            task = TaskProgress(TaskId(0, 3), TaskStatus.RUNNING, ())
+            return Progress(7, (ThreadProgress("shop-1", ThreadState.PENDING_SHUTDOWN, 7, (task,)),))
+
+        def activities(self) -> dict[str, Activity]:
+            return {"shop-1": Activity(PROCESS, 61_000.0, "0_3")}
+
+        def caught_up(self) -> bool:
+            return False
+
+        def request_commit(self) -> None:
+            """It hangs."""
+
+    stop = threading.Event()
+    stop.set()
+    return raised(
+        errors.CloseTimeoutError,
+        lambda: run_client(Hangs(), stop, until_caught_up=False, on_progress=None, close_timeout_ms=50_000.0),
+    )
 
 
 @tells(errors.RestoreError)

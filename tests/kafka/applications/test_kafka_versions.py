@@ -12,7 +12,7 @@ from pystreams.app import App
 from pystreams.broker.port import TopicSpec
 from pystreams.runtime.streams import Streams
 from tests.kafka.support import Cluster
-from tests.kafka.trouble.test_kafka_trouble_records import Ahead
+from tests.kafka.trouble.test_kafka_trouble_records import Ahead, in_the_future
 from tests.live.support import KEPT, TIMEOUT_S, caught_up
 
 KEYS = [f"k{number}" for number in range(7)]
@@ -23,7 +23,8 @@ def counting(cluster: Cluster, *, persistent: bool) -> App:
     """Counts in a store of versions. What the broker refuses is found by doing once more what was not committed."""
     app = cluster.app("counting", production_exception_handler="continue", statestore_cache_max_bytes=0)
     source = app.stream("in", key=str, value=int)
-    source.process(Ahead, key=str, value=int).to("timed")
+    future = in_the_future()
+    source.process(lambda: Ahead(future), key=str, value=int).to("timed")
     counts = source.group_by_key().count(name="counts", history=1_000_000, persistent=persistent)
     counts.to_stream().to("out")
     return app

@@ -188,7 +188,7 @@ _WRAPPERS = {
     (StreamTask, "_run"): _run,
     (StreamTask, "_turns"): _turns,
     (HostedTask, "flush"): _flush,
-    (StreamTask, "committed"): _committed_hook,
+    (StreamTask, "after_commit"): _committed_hook,
     (StreamTask, "close"): _close,
 }
 
