@@ -36,14 +36,15 @@ class Runnable(Protocol):
 def run_client(
     streams: Runnable,
     stop: threading.Event,
+    close_timeout_ms: float,
     *,
     until_caught_up: bool,
     on_progress: Callable[[Progress], None] | None,
-    close_timeout_ms: float | None = None,
 ) -> None:
     """See ``Streams.run``. Raises the error that ended the client, and ``CloseTimeoutError`` if it does not close
-    within ``close_timeout_ms`` (None: without limit)."""
+    within ``close_timeout_ms`` (-1: without limit)."""
     closed = False
+    limited = close_timeout_ms >= 0
     with stop_on_signals(stop):
         streams.start(stop=stop)
         try:
@@ -53,10 +54,10 @@ def run_client(
                 if until_caught_up and reached_the_end(streams):
                     break
         finally:
-            closed = streams.close(close_timeout_ms)
+            closed = streams.close(close_timeout_ms if limited else None)
     if streams.failure is not None:
         raise streams.failure
-    if not closed and close_timeout_ms is not None:
+    if limited and not closed:
         raise close_timeout(close_timeout_ms, streams.progress().threads, streams.activities())
 
 

@@ -266,19 +266,13 @@ class Streams:
         """Start, and run until SIGINT or SIGTERM (or until everything there is has been processed), then close.
 
         ``on_progress`` is called about ten times a second. Setting ``stop``, from any thread, does what a signal does.
-        Raises the error that ended the client, and ``CloseTimeoutError`` if it does not close within the setting
-        ``close_timeout_ms``: its threads are still at work then, and end with the process.
+        Raises the error that ended the client, and ``CloseTimeoutError`` if it does not close within
+        ``close_timeout_ms``: its threads end with the process then.
         """
-        timeout_ms = self.config.close_timeout_ms
         stop = threading.Event() if stop is None else stop
         self._raises = True
-        run_client(
-            self,
-            stop,
-            until_caught_up=until_caught_up,
-            on_progress=on_progress,
-            close_timeout_ms=None if timeout_ms < 0 else timeout_ms,
-        )
+        timeout_ms = self.config.close_timeout_ms
+        run_client(self, stop, timeout_ms, until_caught_up=until_caught_up, on_progress=on_progress)
 
     def wait_for(self, condition: Callable[[], bool], timeout: timedelta | float | None = None) -> bool:
         """Wait until ``condition`` is true, which is checked at every change of state, and ten times a second, because

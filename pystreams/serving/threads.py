@@ -78,5 +78,9 @@ def _thread(progress: ThreadProgress, activity: Activity) -> ThreadNow:
         [TaskState(str(task.task_id), task.status.value) for task in progress.tasks],
         [str(standby.task_id) for standby in progress.standbys],
         [RestoreState(task, sorted(of_task), remaining[task]) for task, of_task in sorted(stores.items())],
-        *activity._replace(part_ms=round(activity.part_ms)),
+        activity.part,
+        round(activity.part_ms),
+        activity.task,
+        activity.polled_ms,
+        activity.committed_ms,
     )

@@ -312,7 +312,7 @@ def a_client_that_cannot_commit_when_it_is_stopped(prompt: Prompt) -> str:
     stop.set()
     return raised(
         errors.CloseTimeoutError,
-        lambda: run_client(Hangs(), stop, until_caught_up=False, on_progress=None, close_timeout_ms=50_000.0),
+        lambda: run_client(Hangs(), stop, 50_000.0, until_caught_up=False, on_progress=None),
     )
 
 
