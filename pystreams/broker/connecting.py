@@ -46,7 +46,7 @@ def open_broker(config: StreamsConfig, clock: Clock, *, if_missing: str | None =
 
 
 def check_embedded_log(path: Path, advice: str) -> None:
-    """Raise ``BrokerUnavailableError``, with this advice, if there is no embedded log at ``path``."""
+    """Raise ``BrokerUnavailableError`` if there is no embedded log at ``path``; ``advice`` is its hint."""
     if not path.exists():
         raise BrokerUnavailableError(
             f"There is no embedded log at {path}", where=f"looked for it from {Path.cwd()}", hint=advice

@@ -21,15 +21,7 @@ class Tls:
 
     def check(self) -> None:
         """Raises ``ConfigError`` if the files cannot be used."""
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
-        except OSError as error:
-            raise ConfigError(
-                "the certificate of the HTTP server cannot be used",
-                where=f"{self.certificate}, {self.key}",
-                why=str(error),
-                hint="give a certificate and its key as PEM files, the key without a password",
-            ) from None
+        _show(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.certificate, self.key, "HTTP server")
 
     def trusting(self) -> ssl.SSLContext:
         """How to ask the other instances: as a client that shows the server's certificate if it is asked for one.
@@ -54,13 +46,18 @@ def asking(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.S
             hint="give those of the authority that has signed the servers' certificates, as a PEM file",
         ) from None
     if certificate is not None:
-        try:
-            context.load_cert_chain(certificate, key)
-        except OSError as error:
-            raise ConfigError(
-                "the certificate of the client cannot be used",
-                where=f"{certificate}, {key}",
-                why=str(error),
-                hint="give a certificate and its key as PEM files, the key without a password",
-            ) from None
+        _show(context, certificate, key, "client")
     return context
+
+
+def _show(context: ssl.SSLContext, certificate: Path, key: Path | None, owner: str) -> None:
+    """Have ``context`` show this certificate. Raises ``ConfigError``."""
+    try:
+        context.load_cert_chain(certificate, key)
+    except OSError as error:
+        raise ConfigError(
+            f"the certificate of the {owner} cannot be used",
+            where=f"{certificate}, {key}",
+            why=str(error),
+            hint="give a certificate and its key as PEM files, the key without a password",
+        ) from None

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pystreams.cli.main import main
+from tests.environment import without
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,7 @@ Command = Callable[..., Outcome]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory: empty, and no setting in the environment."""
-    import os
-
-    for variable in os.environ:
-        if variable.startswith("PYSTREAMS_"):
-            monkeypatch.delenv(variable)
+    without(monkeypatch, "PYSTREAMS_")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")

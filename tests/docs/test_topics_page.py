@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from pystreams.log import Log
 from tests.docs.manual import DOCS
+from tests.environment import without
 
 PAGE = (DOCS / "topics-from-python.md").read_text(encoding="utf-8")
 
@@ -19,9 +19,7 @@ PAGE = (DOCS / "topics-from-python.md").read_text(encoding="utf-8")
 def test_the_programs_of_the_page_run_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for variable in os.environ:
-        if variable.startswith("PYSTREAMS_"):
-            monkeypatch.delenv(variable)
+    without(monkeypatch, "PYSTREAMS_")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": __name__}
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pystreams.log import Log, open_log
+from tests.environment import without
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory, and no setting in the environment."""
-    for variable in os.environ:
-        if variable.startswith("PYSTREAMS_"):
-            monkeypatch.delenv(variable)
+    without(monkeypatch, "PYSTREAMS_")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -4,7 +4,6 @@ They show their own to whoever wants to know who asks, and so do ``pystreams get
 from __future__ import annotations
 
 import json
-import os
 import signal
 import ssl
 import threading
@@ -26,6 +25,7 @@ from pystreams.serving.stores.peers import PART, Peers, encode_part
 from pystreams.serving.stores.questions import Question
 from pystreams.serving.tls import Tls, asking
 from tests.cli.workers.workers_kit import WorkersRun
+from tests.environment import without
 from tests.kafka.secure_server import Certificates, why_not
 from tests.live.support import Log, eventually
 from tests.serving.asyncio_kit import run_apart
@@ -80,9 +80,7 @@ class Instance(WorkersRun):
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """With the application, and the log that it finds there."""
-    for variable in os.environ:
-        if variable.startswith(("PYSTREAMS_", "NOTIFY_", "WATCHDOG_")):
-            monkeypatch.delenv(variable)
+    without(monkeypatch, "PYSTREAMS_", "NOTIFY_", "WATCHDOG_")
     (tmp_path / ".pystreams").mkdir()
     (tmp_path / "counting.py").write_text(COUNTING, encoding="utf-8")
     with closing(Log(tmp_path / ".pystreams")) as log:

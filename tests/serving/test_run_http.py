@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.workers.workers_kit import WorkersRun
+from tests.environment import without
 from tests.live.support import Log, eventually
 from tests.serving.http_kit import get, scrape
 
@@ -27,9 +28,7 @@ app.stream("in", key=str, value=int).to("out")
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
     """The log that commands find in the folder, and the program beside it."""
-    for variable in os.environ:
-        if variable.startswith(("PYSTREAMS_", "NOTIFY_", "WATCHDOG_")):
-            monkeypatch.delenv(variable)
+    without(monkeypatch, "PYSTREAMS_", "NOTIFY_", "WATCHDOG_")
     (tmp_path / ".pystreams").mkdir()
     (tmp_path / "copying.py").write_text(COPYING, encoding="utf-8")
     log = Log(tmp_path / ".pystreams")

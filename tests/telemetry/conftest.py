@@ -1,21 +1,19 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.environment import without
 from tests.live.support import Log
 from tests.telemetry.collector_kit import Collector
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in os.environ:
-        if variable.startswith(("PYSTREAMS_", "OTEL_")):
-            monkeypatch.delenv(variable)
+    without(monkeypatch, "PYSTREAMS_", "OTEL_")
 
 
 @pytest.fixture

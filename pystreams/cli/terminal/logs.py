@@ -147,7 +147,7 @@ def _traceback(record: logging.LogRecord) -> str:
 
 
 def write_line(text: str, level: int) -> None:
-    """Write to standard error; the journal is told the level."""
+    """Write to standard error. For the journal, each line begins with the priority of ``level``."""
     stream = EnduringStream(sys.stderr)
     stream.write((for_journal(text, level) if is_journal() else text) + "\n")
     stream.flush()

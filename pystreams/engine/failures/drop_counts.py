@@ -34,8 +34,8 @@ class _Gauges(NamedTuple):
 class DropCounts:
     """``dropped`` is the metric of Kafka Streams, which counts a record for each of its windows that has closed, and
     each write that a store refuses; all but such writes of the program's own stores are counted by step, too.
-    ``dead_letters`` counts the records that were written to the dead-letter topic. The
-    numbers of late records are by step. Both are of pystreams alone."""
+    ``dead_letters`` counts the records that were written to the dead-letter topic. The numbers of late records are by
+    step. Both are of pystreams alone."""
 
     def __init__(self, metrics: Metrics, memory: OperatorMemory, **tags: object) -> None:
         self.dropped = metrics.counter(names.DROPPED_RECORDS, **tags)

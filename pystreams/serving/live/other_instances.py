@@ -30,7 +30,7 @@ Get = Callable[[str, str], tuple[int, bytes]]
 
 
 class _Answer(msgspec.Struct):
-    """What is used of the state of an instance."""
+    """The part of an instance's state that is used here."""
 
     clients: list[ClientLook]
 
@@ -43,8 +43,8 @@ class _Known(NamedTuple):
 
 
 class OtherInstances:
-    """Asks in threads of its own, so that nobody waits for an instance that does not answer; and only while somebody
-    wants to know."""
+    """Asks when ``clients`` is called, in threads of its own: the caller gets the last answers, and does not wait for
+    an instance that is silent."""
 
     def __init__(self, get: Get, clock: Clock) -> None:
         self._get = get

@@ -4,7 +4,6 @@ them does. It goes on afterwards."""
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.workers.workers_kit import WorkersRun
+from tests.environment import without
 from tests.live.support import Log, eventually
 
 PROGRAM = """
@@ -30,9 +30,7 @@ app.stream("in", key=str, value=int).map_values(ponder, value=int).to("out")
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
-    for variable in os.environ:
-        if variable.startswith("PYSTREAMS_"):
-            monkeypatch.delenv(variable)
+    without(monkeypatch, "PYSTREAMS_")
     (tmp_path / ".pystreams").mkdir()
     (tmp_path / "pondering.py").write_text(PROGRAM, encoding="utf-8")
     log = Log(tmp_path / ".pystreams")

@@ -30,6 +30,7 @@ from pystreams.cli.options import (
     BootstrapServersOption,
     EmbeddedLogOption,
     SetOption,
+    flags_of_place,
 )
 from pystreams.cli.terminal.console import note, output, show_table
 from pystreams.cli.terminal.exits import Exit
@@ -85,14 +86,13 @@ def status(
     """Show who runs an application: its threads, wherever they are, their tasks and standbys, the records that
     wait for them, their versions, and how far restores are.
 
-    The log is asked, and those instances about restores that run with
+    It asks the log and, about restores, the instances that run with
     --http. Exit code 1 says that nobody runs it, or that nobody has one of
     its tasks.
 
     [bold]pystreams status apps.wordcount --watch[/]
     """
-    place = {"embedded_log": embedded_log, "bootstrap_servers": bootstrap_servers}
-    flags = {"application_id": application_id, **place}
+    flags = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
     last = _show(
         _looks(application, setting, flags, urls, watch=watch), _STATUS, as_json=as_json, watch=watch
     )
@@ -117,8 +117,7 @@ def lag(
 
     [bold]pystreams lag apps.wordcount[/]
     """
-    place = {"embedded_log": embedded_log, "bootstrap_servers": bootstrap_servers}
-    flags = {"application_id": application_id, **place}
+    flags = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
     looks = _looks(application, setting, flags, None, watch=watch, with_instances=False)
     _show(looks, _LAG, as_json=as_json, watch=watch)
 
@@ -140,8 +139,7 @@ def threads(
 
     [bold]pystreams threads apps.wordcount --watch[/]
     """
-    place = {"embedded_log": embedded_log, "bootstrap_servers": bootstrap_servers}
-    flags = {"application_id": application_id, **place}
+    flags = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
     _show(_looks(application, setting, flags, urls, watch=watch), _THREADS, as_json=as_json, watch=watch)
 
 

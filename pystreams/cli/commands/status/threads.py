@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 THREAD_COLUMNS: Final = ("thread", "state", "tasks", "standbys", "now", "polled", "committed")
 
-#: What is not known, because the instance does not answer.
+#: Stands for what an instance that does not answer would have said.
 _UNKNOWN: Final = "?"
 
 #: What a thread does in each part of its round.
