@@ -90,6 +90,26 @@ def test_the_whole_application_stops_when_asked_to(log: Log) -> None:
     assert any("asked the whole application to stop" in str(client.failure) for client in (one, two))
 
 
+def test_a_record_that_fails_is_not_tried_by_those_who_are_asked_to_stop(log: Log) -> None:
+    tries: list[int] = []
+
+    def check(value: int) -> None:
+        if value == 1_000:
+            tries.append(value)
+            raise ValueError("a lasting failure")
+
+    app = log.app("hiccup")
+    app.stream("in", key=str, value=int).peek(check).to("out")
+    clients = []
+    for _ in range(2):
+        clients.append(log.start(app, prepare=responding(UncaughtExceptionResponse.SHUTDOWN_APPLICATION)))
+        running(clients[-1])
+    log.write("in", [("k", 1_000, 1)])
+    eventually(lambda: all(client.finished for client in clients), "both ended")
+    assert {client.state for client in clients} == {ClientState.ERROR}
+    assert tries == [1_000]
+
+
 def test_a_member_with_another_topology_is_refused_and_the_running_one_goes_on(log: Log) -> None:
     app, _ = fails_once(log, -1)
     streams = log.start(app)

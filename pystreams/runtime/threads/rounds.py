@@ -241,6 +241,8 @@ class Rounds:
                 )
                 if info.shutdown:
                     self._owner.application_shutdown()
+                    # The task that made another member fail is not tried again here.
+                    partitions = tuple(sorted(self._held() & set(partitions)))
                 self._take_on(generation, partitions, info)
 
     def _refused(self, info: AssignmentInfo) -> TopologyError:
@@ -256,12 +258,16 @@ class Rounds:
             hint="stop the other members first, or give the changed application another application_id",
         )
 
+    def _held(self) -> set[TopicPartition]:
+        """The inputs of the tasks that this thread has."""
+        return {partition for task in self.tasks.tasks() for partition in task.inputs}
+
     def _take_on(self, generation: int, partitions: tuple[TopicPartition, ...], info: AssignmentInfo) -> None:
         self._metrics.assigned(self._clock.monotonic_ms())
         before = self.tasks.task_ids()
         if not before:
             self._context.hand_over.check()
-        if before and not {p for task in self.tasks.tasks() for p in task.inputs} <= set(partitions):
+        if before and not self._held() <= set(partitions):
             self._owner.enter(ThreadState.PARTITIONS_REVOKED)
         self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
         self.tasks.begin_generation(generation)

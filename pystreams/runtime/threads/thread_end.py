@@ -58,17 +58,22 @@ def asked_to_stop(application_id: str) -> StreamsError:
 
 
 def ask_all_to_stop(member: Member, clock: Clock, thread: str) -> None:
-    """Stay a member without tasks, whose user data asks the others to stop, until they have left the group."""
+    """Stay a member without tasks, whose user data asks the others to stop, until the group has passed this on and the
+    others have left."""
     others, pause, deadline = True, threading.Event(), Deadline(clock, _GOODBYE_MS)
     try:
         member.claim(())
         member.request_rejoin()
         while others and not deadline.expired():
             for event in member.poll():
-                others = (
-                    not isinstance(event, Assigned) or decode_assignment_info(event.user_data).members > 1
-                )
+                others = not isinstance(event, Assigned) or _others_go_on(event)
                 member.claim(())
             pause.wait(_POLL_MS / 1000)
     except StreamsError as error:
         log.warning("[%s] could not ask the group to stop: %s", thread, error)
+
+
+def _others_go_on(assigned: Assigned) -> bool:
+    """Whether there are others, or may be: an assignment made before the request says nothing of who stops."""
+    info = decode_assignment_info(assigned.user_data)
+    return not info.shutdown or info.members > 1

@@ -25,11 +25,15 @@ def halving(cluster: Cluster, by: int = 2) -> App:
 
 def test_the_whole_application_stops_when_a_member_asks_for_it(cluster: Cluster):
     cluster.create("in", "out", partitions=2)
-    stop_all = UncaughtExceptionResponse.SHUTDOWN_APPLICATION
+    failures: list[BaseException] = []
+
+    def stop_all(error: BaseException) -> UncaughtExceptionResponse:
+        failures.append(error)
+        return UncaughtExceptionResponse.SHUTDOWN_APPLICATION
+
     clients = [
         cluster.start(
-            halving(cluster),
-            prepare=lambda streams: streams.set_uncaught_exception_handler(lambda error: stop_all),
+            halving(cluster), prepare=lambda streams: streams.set_uncaught_exception_handler(stop_all)
         )
         for _ in range(2)
     ]
@@ -38,6 +42,7 @@ def test_the_whole_application_stops_when_a_member_asks_for_it(cluster: Cluster)
     eventually(lambda: all(client.finished for client in clients))
     assert {client.state for client in clients} == {ClientState.ERROR}
     assert any("asked the whole application to stop" in str(client.failure) for client in clients)
+    assert len(failures) == 1
 
 
 def test_a_member_with_another_topology_is_refused_and_the_running_one_goes_on(cluster: Cluster):
