@@ -303,9 +303,14 @@ class StreamsConfig:
             )
 
     @property
+    def on_kafka(self) -> bool:
+        """Whether the application runs on Kafka, and not on the embedded log."""
+        return self.bootstrap_servers is not None
+
+    @property
     def exactly_once(self) -> bool:
         """Whether outputs and offsets are committed atomically: always on the embedded log."""
-        return self.bootstrap_servers is None or self.processing_guarantee == "exactly_once_v2"
+        return not self.on_kafka or self.processing_guarantee == "exactly_once_v2"
 
     def check_guarantee(self, *, transactional: bool) -> None:
         """Raises ``ConfigError`` if the log, with or without transactions, cannot keep ``processing_guarantee``."""
@@ -317,7 +322,7 @@ class StreamsConfig:
 
     def _check_transactions(self) -> None:
         """Source: StreamsConfig.verifyEOSTransactionTimeoutCompatibility."""
-        if self.bootstrap_servers is None or not self.exactly_once:
+        if not (self.on_kafka and self.exactly_once):
             return
         for role in _INPUT_ROLES:
             if given_for(self.client_settings, role).get("isolation.level") == "read_uncommitted":

@@ -91,7 +91,7 @@ class Log:
         self._writer: BatchWriter | None = None
         self._outputs: dict[str, TopicOutput] = {}
         self._closed = False
-        if config.bootstrap_servers is not None or config.embedded_log.exists():
+        if config.on_kafka or config.embedded_log.exists():
             self._open(create=False)
         atexit.register(self.close)
 

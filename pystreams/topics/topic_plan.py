@@ -136,7 +136,7 @@ def _check_users_topics(
         return
     uses = [f"{topic} ({'read' if topic in topics.read else 'written'})" for topic in missing]
     command = f"pystreams topics create {' '.join(missing)}"
-    if config.bootstrap_servers is not None:
+    if config.on_kafka:
         command += f" --bootstrap-servers {config.bootstrap_servers}"
     raise TopicError(
         f"{'a topic does' if len(missing) == 1 else 'topics do'} not exist: {', '.join(uses)}",

@@ -98,6 +98,26 @@ def test_a_key_of_another_process_is_never_absent_and_its_owner_is_named(log: Lo
     assert sorted(key for key, _ in everything) == sorted(KEYS)
 
 
+def test_a_key_with_fields_is_found_however_its_fields_are_ordered(log: Log) -> None:
+    def program(log: Log, process: str) -> App:
+        app = log.app("queried", state_dir=log.path / process)
+        stream = app.stream("in", key=str, value=int)
+        stream.group_by(lambda _, value: {"n": value, "a": 0}, key=dict[str, int]).count(name="counts")
+        return app
+
+    write(log)
+    clients = shared(log, program, "counts")
+    for number in range(len(KEYS)):
+        for key in ({"n": number, "a": 0}, {"a": 0, "n": number}):
+            counts = []
+            for streams in clients:
+                try:
+                    counts.append(streams.store("counts").get(key).value)
+                except StateError:
+                    continue
+            assert counts == [1]
+
+
 @pytest.mark.both_logs
 def test_where_others_have_spread_the_keys_a_missing_one_may_be_anywhere_until_somebody_says_how(
     log: Log,

@@ -65,7 +65,7 @@ _OTHER_EPOCH: Final = (errors.StaleMemberEpochError, errors.IllegalGenerationErr
 _SOON_OVER: Final = frozenset((beats.MISSING_INTERNAL_TOPICS, beats.ASSIGNMENT_DELAYED))
 
 
-class _Standing(enum.Enum):
+class Standing(enum.Enum):
     """The member as the group knows it."""
 
     JOINING = "joining"
@@ -75,11 +75,11 @@ class _Standing(enum.Enum):
     LEFT = "left"
 
 
-_SUCCESSORS: Final = {
-    _Standing.JOINING: frozenset((_Standing.MEMBER, _Standing.LEFT)),
-    _Standing.MEMBER: frozenset((_Standing.LOST, _Standing.LEFT)),
-    _Standing.LOST: frozenset((_Standing.JOINING, _Standing.LEFT)),
-    _Standing.LEFT: frozenset[_Standing](),
+STANDING_SUCCESSORS: Final = {
+    Standing.JOINING: frozenset((Standing.MEMBER, Standing.LEFT)),
+    Standing.MEMBER: frozenset((Standing.LOST, Standing.LEFT)),
+    Standing.LOST: frozenset((Standing.JOINING, Standing.LEFT)),
+    Standing.LEFT: frozenset[Standing](),
 }
 
 
@@ -97,7 +97,7 @@ class StreamsGroupMember:
         self._connection = GroupConnection(settings, client_id, group)
         self._member_id = str(uuid.uuid4())
         self._mutex = threading.Lock()
-        self._standing = _Standing.JOINING
+        self._standing = Standing.JOINING
         self._epoch = beats.JOIN_EPOCH
         self._interval_ms = _SOON_MS
         #: The tasks that the broker wants this member to have; None: it has not said so yet.
@@ -137,7 +137,7 @@ class StreamsGroupMember:
     @property
     def member_id(self) -> str:
         """Empty before the first join."""
-        return self._member_id if self._standing is not _Standing.JOINING else ""
+        return self._member_id if self._standing is not Standing.JOINING else ""
 
     @property
     def joining(self) -> bool:
@@ -152,11 +152,11 @@ class StreamsGroupMember:
         with self._mutex:
             if self._failure is not None:
                 raise self._failure
-            if self._standing is _Standing.LOST:
-                self._enter(_Standing.JOINING)
+            if self._standing is Standing.LOST:
+                self._enter(Standing.JOINING)
                 self._wake.set()
                 return [Lost(self._why_lost)]
-            if self._standing is not _Standing.MEMBER or not self._due or self._target is None:
+            if self._standing is not Standing.MEMBER or not self._due or self._target is None:
                 return []
             target = self._target
             self._topics.check()
@@ -177,7 +177,7 @@ class StreamsGroupMember:
     def claim(self, partitions: Collection[TopicPartition]) -> None:
         """Raises ``BrokerError`` for a partition that was never in an ``Assigned``. Has no effect after a loss."""
         with self._mutex:
-            if self._standing is not _Standing.MEMBER or self._given is None:
+            if self._standing is not Standing.MEMBER or self._given is None:
                 return
             inputs, claimed = self._application.inputs, frozenset(partitions)
             given = frozenset(p for task in self._given.active | self._claimed.active for p in inputs[task])
@@ -195,7 +195,7 @@ class StreamsGroupMember:
 
     def can_commit(self) -> bool:
         """Whether offsets can be committed."""
-        return self._standing is _Standing.MEMBER
+        return self._standing is Standing.MEMBER
 
     def confirm(self) -> None:
         """Ask the broker if it has confirmed nothing for a whole session: if the process was frozen for longer, other
@@ -211,7 +211,7 @@ class StreamsGroupMember:
     def identity(self) -> MemberIdentity:
         """The identity for a commit by other means. Raises ``TaskMigratedError`` if it is not a member any more."""
         with self._mutex:
-            if self._standing is not _Standing.MEMBER:
+            if self._standing is not Standing.MEMBER:
                 raise migrated(self._why_lost or "it is not a member any more", self._where)
             return MemberIdentity(self._group, self._epoch, self._member_id, None)
 
@@ -253,7 +253,7 @@ class StreamsGroupMember:
     def is_between_generations(self, error: errors.KafkaError) -> bool:
         """Whether a commit was refused with this error only because the next heartbeat brings another epoch."""
         self._wake.set()
-        return isinstance(error, _OTHER_EPOCH) and self._standing is _Standing.MEMBER
+        return isinstance(error, _OTHER_EPOCH) and self._standing is Standing.MEMBER
 
     def refused_commit(self, error: errors.KafkaError) -> StreamsError | None:
         """The error for a transaction whose offsets the group has refused; None if it is not about the membership."""
@@ -286,12 +286,12 @@ class StreamsGroupMember:
 
     def close(self, *, leave: bool | None = None) -> None:
         """Without leaving, the broker keeps the tasks for this member until its session is over."""
-        if self._standing is _Standing.LEFT:
+        if self._standing is Standing.LEFT:
             return
         if leave is not False:
             self._leave()
         with self._mutex:
-            self._enter(_Standing.LEFT)
+            self._enter(Standing.LEFT)
         self._wake.set()
         self._connection.close()
         if self._thread.is_alive():
@@ -314,7 +314,7 @@ class StreamsGroupMember:
 
     def _left(self) -> bool:
         """Another thread may have closed the member meanwhile."""
-        return self._standing is _Standing.LEFT
+        return self._standing is Standing.LEFT
 
     def _troubled(self, error: BaseException) -> None:
         """Try again; without success the member's session ends."""
@@ -325,7 +325,7 @@ class StreamsGroupMember:
         self._trouble = type(error)
 
     def _beat(self) -> None:
-        if self._standing is _Standing.JOINING:
+        if self._standing is Standing.JOINING:
             self._check_topology()
         request = self._next_request()
         if request is None:
@@ -347,10 +347,10 @@ class StreamsGroupMember:
     def _next_request(self) -> Any:
         """The next heartbeat; None while there is nothing to say."""
         with self._mutex:
-            if self._standing in (_Standing.LOST, _Standing.LEFT):
+            if self._standing in (Standing.LOST, Standing.LEFT):
                 return None
             fields: dict[str, Any] = {"shutdown_application": self._application.shuts_down()}
-            if self._standing is _Standing.JOINING:
+            if self._standing is Standing.JOINING:
                 fields |= beats.joining(self._application, self._rebalance_timeout_ms)
             elif self._unreported:
                 fields |= beats.owning(self._claimed)
@@ -362,9 +362,9 @@ class StreamsGroupMember:
     def _take(self, answer: Answer) -> None:
         now_ms = SystemClock().monotonic_ms()
         with self._mutex:
-            if self._standing is _Standing.JOINING:
-                self._enter(_Standing.MEMBER)
-            if self._standing is not _Standing.MEMBER:
+            if self._standing is Standing.JOINING:
+                self._enter(Standing.MEMBER)
+            if self._standing is not Standing.MEMBER:
                 return
             self._epoch, self._confirmed_ms = answer.epoch, now_ms
             if answer.places is not None:
@@ -417,8 +417,8 @@ class StreamsGroupMember:
             self._target = self._given = None
             self._claimed, self._due, self._again = Tasks(), False, False
             self._interval_ms = _SOON_MS
-            if self._standing is _Standing.MEMBER:
-                self._enter(_Standing.LOST)
+            if self._standing is Standing.MEMBER:
+                self._enter(Standing.LOST)
 
     def _leave(self) -> None:
         if not self.can_commit():
@@ -433,5 +433,5 @@ class StreamsGroupMember:
         self._lose(why)
         return migrated(why, self._where)
 
-    def _enter(self, standing: _Standing) -> None:
-        self._standing = check_transition(self._where, _SUCCESSORS, self._standing, standing)
+    def _enter(self, standing: Standing) -> None:
+        self._standing = check_transition(self._where, STANDING_SUCCESSORS, self._standing, standing)

@@ -82,7 +82,7 @@ def show_settings(application: Any, pairs: Sequence[str] | None, **flags: Any) -
         }
     )
     _print(settings_in_force(config, origins))
-    if config.bootstrap_servers is None:
+    if not config.on_kafka:
         note("The settings of Kafka clients are not shown: the application runs on the embedded log.")
 
 

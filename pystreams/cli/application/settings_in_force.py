@@ -26,7 +26,7 @@ _TITLES: Final[Mapping[Role, str]] = {
 def settings_in_force(config: StreamsConfig, origins: Mapping[str, str]) -> dict[str, list[Row]]:
     """Sections, each with a title. Raises ``ConfigError`` for clients whose login is not complete."""
     sections = {"The application": _application(config, origins)}
-    if config.bootstrap_servers is not None:
+    if config.on_kafka:
         for role in PRECEDENCE:
             client_security(
                 config.client_settings, role, has_token_provider=config.oauth_token_provider is not None

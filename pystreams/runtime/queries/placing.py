@@ -78,7 +78,8 @@ class Placing:
         if not self.partitions or key is None or isinstance(key, Windowed):
             return None
         try:
-            data = self.spec.key_serde.serializer(f"{self.spec.name}-changelog")(key)
+            # In the bytes with which the input brings it, because these have decided its partition.
+            data = self.spec.key_serde.key_serializer(min(self.topics, default=self.spec.name))(key)
         except Exception:  # noqa: BLE001 - the store itself raises for a key that it cannot serialize
             return None
         return partitioner(data, self.partitions)

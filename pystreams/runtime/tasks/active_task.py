@@ -12,13 +12,13 @@ from pystreams.engine.overflow_writer import OverflowWriter
 from pystreams.engine.stream_task import Position
 from pystreams.ids import TopicPartition
 from pystreams.runtime.restoring.restorable import ToRestore
-from pystreams.runtime.tasks.store_task import StoreTask
+from pystreams.runtime.tasks.abstract_task import AbstractTask
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.stream_time import NO_TIME
 
 
 @dataclass(slots=True)
-class ActiveTask(StoreTask):
+class ActiveTask(AbstractTask):
     """``position_of`` is the consumer's position in an input. ``committed`` is the last commit of each input, and
     ``fresh`` where reading begins of those that have none and are read from their beginning. ``logged`` counts what was
     appended to changelogs past ``log_ends``: so far it is known that they hold nothing else (see ``changelog_guard``).

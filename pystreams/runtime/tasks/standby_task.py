@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pystreams.broker.port import CommittedOffset
 from pystreams.ids import TopicPartition
 from pystreams.runtime.restoring.restorable import ToRestore
-from pystreams.runtime.tasks.store_task import StoreTask
+from pystreams.runtime.tasks.abstract_task import AbstractTask
 
 
 @dataclass(slots=True)
-class StandbyTask(StoreTask):
+class StandbyTask(AbstractTask):
     """``changelogs_ahead``: the changelogs may hold what was not committed.
 
     Implements ``task.Task`` and ``restorable.Followable``.

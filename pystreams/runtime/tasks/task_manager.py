@@ -23,6 +23,7 @@ from pystreams.record import RecordBatch
 from pystreams.runtime.catching_up.order_plan import order_plan
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.restoring.task_restores import STANDBY_PAUSE_MS
+from pystreams.runtime.tasks.abstract_task import AbstractTask
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.assignment_plan import (
     AbortAll,
@@ -47,7 +48,6 @@ from pystreams.runtime.tasks.purge import purges_of
 from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.runtime.tasks.start_positions import start_positions
 from pystreams.runtime.tasks.stopwatch import Stopwatch
-from pystreams.runtime.tasks.store_task import StoreTask
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_opening import TaskOpener
 from pystreams.runtime.tasks.task_set import TaskSet
@@ -203,7 +203,7 @@ class TaskManager:
     def reached(self) -> dict[TaskId, int]:
         """How far the stores of standbys, and of tasks that do not run yet, have come: the sums of their changelog
         offsets."""
-        tasks: list[StoreTask] = [*self._standbys, *self._tasks]
+        tasks: list[AbstractTask] = [*self._standbys, *self._tasks]
         return {
             task.task_id: task.reached()
             for task in tasks
@@ -451,7 +451,7 @@ class TaskManager:
         except BrokerUnavailableError as error:
             log.warning("changelogs could not be checked before the tasks were given up: %s", error)
 
-    def _waits_for_lock(self, task: StoreTask, error: StateLockedError) -> None:
+    def _waits_for_lock(self, task: AbstractTask, error: StateLockedError) -> None:
         """A task is handed over within moments: warn when that takes longer, after 5 s, 10 s, 20 s, ..."""
         now_ms = self._context.clock.monotonic_ms()
         since_ms, warn_at_ms = task.locked_ms = task.locked_ms or (now_ms, now_ms + LOCK_WARNING_MS)
@@ -516,7 +516,7 @@ class TaskManager:
             self._consumer.unassign(task.inputs)
         self._close_stores(task)
 
-    def _close_stores(self, task: StoreTask) -> None:
+    def _close_stores(self, task: AbstractTask) -> None:
         try:
             task.close()
         except StreamsError as error:

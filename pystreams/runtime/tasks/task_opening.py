@@ -13,10 +13,10 @@ from pystreams.errors import StateCorruptedError, StateError, StateLockedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Counter, names
 from pystreams.record import Headers
+from pystreams.runtime.tasks.abstract_task import AbstractTask
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.standby_task import StandbyTask
-from pystreams.runtime.tasks.store_task import StoreTask
 from pystreams.state.age import Age
 from pystreams.state.store import LogChange
 from pystreams.take_over.hand_over_record import state_origin
@@ -114,7 +114,7 @@ class TaskOpener:
         if self._context.snapshots is not None:
             self._context.snapshots.fetcher.give_up(task_id)
 
-    def open(self, task: StoreTask) -> None:
+    def open(self, task: AbstractTask) -> None:
         """Lock the task's directory and open its stores, which must be restored next. If that fails, nothing stays
         open.
 
@@ -148,7 +148,7 @@ class TaskOpener:
         if context.snapshots is not None:
             context.snapshots.fetcher.opened(task_id)
 
-    def _age_of(self, task: StoreTask) -> Age:
+    def _age_of(self, task: AbstractTask) -> Age:
         topics = {
             store: partition.topic
             for store, partition in (*task.changelogs.items(), *task.source_changelogs.items())

@@ -29,6 +29,7 @@ from pystreams.cli.commands.backfill.outputs import (
     HandOver,
     log_for,
     open_target,
+    opens_kafka,
     parse_emits,
     parse_hand_over,
     shown_table,
@@ -314,8 +315,7 @@ class BackfillJob:
         """The numbers of partitions of output topics on the target log: they decide the partition of each record. So do
         those of topics whose history comes from a table, which does not contain them."""
         config = self._program.config
-        on_kafka = self._hand_over.to != "embedded" and config.bootstrap_servers is not None
-        if not on_kafka and not config.embedded_log.exists():
+        if not opens_kafka(self._hand_over.to, config) and not config.embedded_log.exists():
             return {}
         with open_target(self._hand_over.to, config) as broker, closing(broker.admin()) as admin:
             found = admin.describe_topics()

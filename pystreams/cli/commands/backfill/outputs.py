@@ -36,7 +36,7 @@ class HandOver:
 
     def check(self, config: StreamsConfig, *, approximate: bool) -> None:
         """Raises ``ConfigError`` for results that cannot be handed over."""
-        if self.to == "kafka" and config.bootstrap_servers is None:
+        if self.to == "kafka" and not config.on_kafka:
             raise ConfigError(
                 "--hand-over kafka needs the addresses of a Kafka cluster",
                 hint="add --bootstrap-servers HOST:PORT, or hand over to the embedded log: --hand-over "
@@ -222,9 +222,14 @@ def shown_table(table: Table) -> str:
     return table.description if isinstance(table, SparkTable) else f"parquet {shown(fspath(table))}"
 
 
+def opens_kafka(target: Target, config: StreamsConfig) -> bool:
+    """Whether ``open_target`` opens Kafka, and not the embedded log."""
+    return target != "embedded" and config.on_kafka
+
+
 def log_for(target: Target, config: StreamsConfig) -> str:
     """The log that ``open_target`` opens, as messages show it."""
-    if target != "embedded" and config.bootstrap_servers is not None:
+    if opens_kafka(target, config):
         return f"Kafka at {config.bootstrap_servers}"
     return f"embedded log at {config.embedded_log}"
 
@@ -237,7 +242,7 @@ def open_target(target: Target, config: StreamsConfig) -> Iterator[Broker]:
     from pystreams.broker.embedded import EmbeddedBroker
 
     clock = SystemClock()
-    on_kafka = target != "embedded" and config.bootstrap_servers is not None
+    on_kafka = opens_kafka(target, config)
     if not on_kafka:
         check_embedded_log(
             config.embedded_log,

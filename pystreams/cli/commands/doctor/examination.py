@@ -40,7 +40,7 @@ class Examination:
             "program",
             f"{counted(len(built.subtopologies), 'sub-topology', 'sub-topologies')}, {counted(stores, 'store')}",
         )
-        if self._config.bootstrap_servers is not None:
+        if self._config.on_kafka:
             yield from self._try("addresses", lambda: log_checks.addresses(self._config))
             if self._failed:
                 return

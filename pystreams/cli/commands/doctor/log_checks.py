@@ -57,7 +57,7 @@ def addresses(config: StreamsConfig) -> Iterator[Finding]:
 
 def cluster(admin: Admin, broker: Broker, config: StreamsConfig) -> Iterator[Finding]:
     """The log, and whether it can do what the settings ask for."""
-    if config.bootstrap_servers is None:
+    if not config.on_kafka:
         yield good("log", broker.description)
         return
     facts = cast("KafkaAdmin", admin).cluster()
@@ -156,7 +156,7 @@ def group(admin: Admin, built: BuiltTopology, config: StreamsConfig, broker: Bro
 def broker_clock(admin: Admin, config: StreamsConfig) -> Iterator[Finding]:
     """Whether this machine's clock and the cluster's agree: punctuators and windows of wall-clock time go by the one,
     retention and timestamps of append by the other."""
-    if config.bootstrap_servers is None:
+    if not config.on_kafka:
         return
     clock = SystemClock()
     before_ms = clock.now_ms()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from pystreams import App, Windowed
 from pystreams.dsl.builder import build_topology
 from pystreams.errors import StateError
-from pystreams.ids import TaskId
+from pystreams.ids import TaskId, TopicPartition
 from pystreams.partitioning import partition_for_key
 from pystreams.runtime.queries.placing import Found, Placing, placing
+from pystreams.serde.primitives import StrSerde
 
 #: By the default partitioner, of four.
 KEY, PARTITION = "k1", partition_for_key(b"k1", 4)
@@ -82,6 +85,35 @@ def test_where_it_is_not_known_how_keys_are_spread_any_partition_may_have_one(on
     error = told(one, Found(here={PARTITION}, owners=dict.fromkeys(OTHERS, "a-thread")))
     assert all(f"partition {other} is assigned to a-thread" in error for other in OTHERS)
     assert f"the default partitioner would give partition {PARTITION}" in error
+
+
+def test_a_key_is_placed_by_the_bytes_that_a_key_has_in_a_topic() -> None:
+    """As a key, a dictionary has its fields in order; as a value, it has them as they come."""
+    app = App("a")
+    counted = app.stream("in", key=str, value=int).group_by(lambda _, value: {"n": value}, key=dict[str, int])
+    counted.count(name="s")
+    for number in range(20):
+        key = {"b": number, "a": 0}
+        expected = partition_for_key(b'{"a":0,"b":%d}' % number, 4)
+        assert placed(app).likely_partition(key) == expected
+
+
+def test_a_key_is_serialized_for_the_topic_that_brings_it() -> None:
+    """A serde with a schema registry would register a schema for another one."""
+    topics: list[str] = []
+
+    class Noted(StrSerde):
+        def key_serializer(self, topic: str) -> Callable[[str], bytes]:
+            topics.append(topic)
+            return super().key_serializer(topic)
+
+    app = App("a")
+    app.stream("in", key=str, value=int).group_by(lambda _, value: str(value), key=Noted()).count(name="s")
+    built = build_topology(app, app.config)
+    task = TaskId(1, 0)
+    inputs = {task: [TopicPartition("a-s-repartition", 0)]}
+    assert placing(built, "s", inputs).likely_partition(KEY) == 0
+    assert topics == ["a-s-repartition"]
 
 
 def test_what_a_processor_writes_may_be_under_any_key() -> None:

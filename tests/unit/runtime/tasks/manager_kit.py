@@ -121,8 +121,9 @@ class World:
         #: What the group has assigned, as far as it was carried out, and what is still to be carried out.
         self.assigned: frozenset[TaskId] = frozenset()
         self.pending: frozenset[TaskId] | None = None
-        #: The standbys that the group has assigned.
+        #: The standbys of the next assignment, and those of the one that was carried out last.
         self.kept: frozenset[TaskId] = frozenset()
+        self.followed: frozenset[TaskId] = frozenset()
         #: Directories that somebody else has locked.
         self.locks: dict[TaskId, DirectoryLock] = {}
         self.breaking: Counter[TaskId] = Counter()
@@ -212,6 +213,7 @@ class World:
             inputs = frozenset[TopicPartition]().union(*(self.inputs[one] for one in self.pending))
             self.manager.assign(inputs, self.kept)
             self.assigned, self.pending = self.pending, None
+            self.followed = self.kept - self.assigned
 
     def keep(self, *task_ids: TaskId) -> None:
         """The next assignment has these standbys."""
@@ -243,7 +245,8 @@ class World:
     def damage(self, task_id: TaskId) -> None:
         """Files of a task that is not open are damaged."""
         path = self.directory.task_directory(task_id) / OFFSETS_FILE
-        if path.exists() and (task_id not in self.tasks() or self.status(task_id) is TaskStatus.CREATED):
+        holders = (self.tasks().get(task_id), self.standbys().get(task_id))
+        if path.exists() and not any(task is not None and task.is_open for task in holders):
             path.write_text("nonsense")
 
     def break_restore(self, task_id: TaskId) -> None:
@@ -313,7 +316,8 @@ class World:
         self._nothing_is_held()
         wanted = self.assigned if self.pending is None else self.pending
         self._start()
-        self.assigned, self.pending = frozenset(), wanted
+        self.assigned = self.followed = frozenset()
+        self.pending = wanted
 
     def _answered(self, step: Callable[[], object]) -> None:
         """Do a step, and answer its error as the rounds of a thread do."""
@@ -336,6 +340,7 @@ class World:
         tasks = self.tasks()
         if self.pending is None:
             assert tasks.keys() == self.assigned
+            assert self.standbys().keys() == self.followed
         by_status = {status: [t for t in tasks.values() if t.status is status] for status in TaskStatus}
         # Who failed while it started has begun anew by now.
         assert not by_status[TaskStatus.CLOSED]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pystreams import App
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.tasks.store_task import StoreTask
+from pystreams.runtime.tasks.abstract_task import AbstractTask
 from pystreams.runtime.tasks.task import TaskStatus
 from tests.unit.runtime.tasks.log_kit import MemoryLog
 from tests.unit.runtime.tasks.manager_kit import World
@@ -131,7 +131,7 @@ class Relay:
                 if task.status not in (TaskStatus.CREATED, TaskStatus.CLOSED):
                     self._check_fold(task)
 
-    def _check_fold(self, task: StoreTask) -> None:
+    def _check_fold(self, task: AbstractTask) -> None:
         """What is on disk is what the changelog says, up to the offset that is on disk."""
         store = STORES[task.task_id]
         part = task.state._parts[store]

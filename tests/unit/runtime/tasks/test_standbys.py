@@ -20,8 +20,8 @@ from pystreams.ids import TaskId
 from pystreams.metrics import names
 from pystreams.record import RecordBatch
 from pystreams.runtime.restoring.task_restores import STANDBY_PAUSE_MS
+from pystreams.runtime.tasks.abstract_task import AbstractTask
 from pystreams.runtime.tasks.active_task import ActiveTask
-from pystreams.runtime.tasks.store_task import StoreTask
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.state.task_stores import TaskStores
 from pystreams.stream_time import NO_TIME, TIME_MAX
@@ -225,7 +225,7 @@ def test_a_standby_whose_stores_cannot_be_opened_is_tried_again_later_and_holds_
     opener = world.manager._opener
     really_open, tried, broken = opener.open, Counter[TaskId](), {COUNTS}
 
-    def fail_to_open(task: StoreTask) -> None:
+    def fail_to_open(task: AbstractTask) -> None:
         tried[task.task_id] += 1
         if task.task_id in broken:
             raise StateError("cannot open a task's stores", why="too many open files")
@@ -255,7 +255,7 @@ def test_a_standby_that_stays_damaged_after_its_state_was_deleted_ends_nothing(
 ) -> None:
     world = relay.standby
 
-    def damaged(task: StoreTask) -> None:
+    def damaged(task: AbstractTask) -> None:
         raise StateCorruptedError("a block of the database is damaged", where=str(task.task_id))
 
     with monkeypatch.context() as broken:

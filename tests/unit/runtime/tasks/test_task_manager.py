@@ -311,6 +311,11 @@ class Lives(RuleBasedStateMachine):
         for tasks in assignments:
             self._tell("assign", *sorted(tasks))
 
+    @rule(standbys=st.sets(stateful_ids))
+    def keep(self, standbys: set[TaskId]) -> None:
+        """From the next assignment on."""
+        self._tell("keep", *sorted(standbys))
+
     @rule()
     def round(self) -> None:
         self._tell("round")

@@ -10,7 +10,7 @@ import pytest
 
 from pystreams.errors import StateCorruptedError
 from pystreams.ids import TaskId
-from pystreams.runtime.tasks.store_task import StoreTask
+from pystreams.runtime.tasks.abstract_task import AbstractTask
 from pystreams.runtime.tasks.task import TaskStatus
 from tests.unit.runtime.tasks.manager_kit import COUNTS_0, COUNTS_1, PLAIN, World
 
@@ -113,7 +113,7 @@ def test_state_that_was_deleted_may_be_deleted_again_if_a_snapshot_has_replaced_
     opener, left = world.manager._opener, 3
     really_open = opener.open
 
-    def damaged(task: StoreTask) -> None:
+    def damaged(task: AbstractTask) -> None:
         nonlocal left
         if task.task_id == COUNTS_0 and left:
             left -= 1

@@ -23,7 +23,7 @@ from pystreams.transitions import check_transition
 
 
 @dataclass(slots=True)
-class StoreTask:
+class AbstractTask:
     """``changelogs`` names the changelog partition of every logged store, ``source_changelogs`` the input that a store
     is restored from which has none. ``log_changes`` append to the changelogs of the stores, ``logged`` counts what they
     have appended. ``records_restored`` counts what its stores were filled with."""
@@ -118,7 +118,7 @@ class StoreTask:
         self.state.restore(store, batch)
         self.records_restored.add(len(batch))
 
-    def take_over(self, other: StoreTask) -> None:
+    def take_over(self, other: AbstractTask) -> None:
         """Go on with the open stores of another task with this id, which must not be used any more."""
         assert other.task_id == self.task_id
         self.log_changes, self.logged = other.log_changes, other.logged
