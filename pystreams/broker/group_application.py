@@ -42,7 +42,7 @@ class GroupApplication:
 
     ``to_member`` turns the broker's assignment into what the group's own assignor would give: partitions, and a plan.
     ``shuts_down`` says whether this thread asks the whole application to stop. All members have the same
-    ``fingerprint``.
+    ``fingerprint``; ``difference`` says in which step another topology, which ran before, is another one.
     """
 
     subtopologies: tuple[GroupSubtopology, ...]
@@ -54,5 +54,6 @@ class GroupApplication:
     rack: str
     to_member: Callable[[BrokerAssignment], tuple[tuple[TopicPartition, ...], bytes]]
     shuts_down: Callable[[], bool]
+    difference: Callable[[], str]
     #: Where the queries of the process are answered, ``host:port``; empty: nowhere.
     endpoint: str = ""

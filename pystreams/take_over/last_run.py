@@ -24,6 +24,7 @@ from pystreams.record import NO_HEADERS
 from pystreams.state.begun import Begun
 from pystreams.state.disk.directory import StateDirectory
 from pystreams.topics.committed_batches import SilentPartitionError, last_value
+from pystreams.topology.fingerprint import first_difference
 
 log = logging.getLogger(__name__)
 
@@ -253,6 +254,13 @@ class TopologyInUse:
         self.kept = last == self.now or (last is None and not stores)
         self._kept_topology = kept
         self._mutex = threading.Lock()
+
+    def difference_from(self, running: Shape | None = None) -> str:
+        """The first difference of the topology from another one; None: from the one that ran before this start. Empty:
+        none is known."""
+        if running is None and self.before is not None:
+            running = self.before.topology
+        return first_difference(running, self.now.topology) if running else ""
 
     def processing(self) -> None:
         """Called before records are processed. Raises ``BrokerError``, ``StateError``."""

@@ -26,7 +26,7 @@ Waiting: TypeAlias = Callable[[str], int]
 _NOTHING_LEFT = frozenset({Verdict.LOST, Verdict.REBUILT})
 
 #: The reason of a change that would lose unprocessed records; its refusal advises to process them first.
-_UNPROCESSED = "records in it are not processed yet"
+_UNPROCESSED = "not processed yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def plan_take_over(
     _check_accepted(accepted, of_stores, last, where)
     refused = [change for name, change in losing.items() if name not in accepted]
     if refused:
-        raise _refusal(refused, built.application_id, where)
+        raise _refusal(refused, _named_after_steps(before.topology), built.application_id, where)
     carried = {
         new: old
         for old, new in names.items()
@@ -173,7 +173,8 @@ def _losing_topics(
         if change.verdict is not Verdict.GONE and partitions_were[change.name] != partitions_are[change.name]:
             losing[change.name] = change
         elif count := waiting(change.name):
-            why = f"{count} {_UNPROCESSED}; {change.why}" if change.why else f"{count} {_UNPROCESSED}"
+            left = f"it holds {count} record{'' if count == 1 else 's'} {_UNPROCESSED}"
+            why = f"{left}; {change.why}" if change.why else left
             losing[change.name] = replace(change, why=why)
     return losing
 
@@ -208,14 +209,32 @@ def _check_accepted(
     )
 
 
-def _refusal(losing: Sequence[Change], application_id: str, where: str) -> TopologyError:
+def _named_after_steps(topology: Shape) -> frozenset[str]:
+    """The stores that have no name of their own, and so cannot say what it was."""
+    return frozenset(
+        name
+        for part in topology
+        for name, kind, *_ in part["stores"]
+        if kind == "join_buffer"
+        or name.endswith("-subscription-store")
+        or "-SUBSCRIPTION-STATE-STORE-" in name
+    )
+
+
+def _refusal(
+    losing: Sequence[Change], after_steps: Collection[str], application_id: str, where: str
+) -> TopologyError:
+    """``after_steps`` are stores that are named after their steps."""
     stores = [change for change in losing if change.kind == "store"]
+    lost = {change.name for change in stores if change.verdict is Verdict.LOST}
     ways = []
     if stores and len(stores) == len(losing):
         options = " ".join(f"--accept-loss {change.name}" for change in stores)
         ways.append(f"accept that this content is lost: {options} (or the setting accept_loss)")
-    if any(change.verdict is Verdict.LOST for change in stores):
+    if lost.difference(after_steps):
         ways.append('keep the content of a store that was only renamed: name="new name", was="old name"')
+    if own := sorted(lost.intersection(after_steps)):
+        ways.append(f"give their steps the names back after which {', '.join(own)} are called: step=")
     if any(change.kind != "store" and _UNPROCESSED in change.why for change in losing):
         ways.append("let the old version catch up first (run it with --until-caught-up)")
     ways.append("process all input again: pystreams reset")

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from pystreams.serde.schemas import Effect, Schema
+from pystreams.state.spec import EXPIRING_KINDS
 from pystreams.topology.changed_schemas import change_of_keys, change_of_values, difference
 from pystreams.topology.fingerprint import is_of_earlier_version
 from pystreams.topology.former_names import names_to_be, renamed
@@ -36,6 +37,9 @@ class Verdict(Enum):
         """Whether only a reset, which processes the inputs again from the beginning, gives correct results."""
         return self is Verdict.REBUILT
 
+
+#: Stores whose entries expire, but for those of joins: with a shorter retention nothing would match what expires there.
+_OF_RESULTS = EXPIRING_KINDS - {"join_window"}
 
 _LOSSES = (Verdict.PARTLY_LOST, Verdict.LOST, Verdict.REBUILT)
 
@@ -144,8 +148,13 @@ class _Stores:
         found = _restored_otherwise(name, old, new) or self._with_nothing_to_restore_from(name, old, new)
         if found is not None:
             return found
-        if values.effect is Effect.LOSES:
-            return Change("store", name, Verdict.PARTLY_LOST, values.why, values.fields)
+        losses = [values.why] if values.effect is Effect.LOSES else []
+        if old.kind in _OF_RESULTS and old.retention_ms > new.retention_ms:
+            losses.append(
+                f"windows older than {new.retention_ms} ms are deleted: its retention was {old.retention_ms} ms"
+            )
+        if losses:
+            return Change("store", name, Verdict.PARTLY_LOST, "; ".join(losses), values.fields)
         schemas = [why for why in (keys.why, values.why) if why]
         changed = first_change(self._steps_was.before(name), self._steps_now.before(name))
         if changed:
@@ -169,8 +178,6 @@ class _Stores:
         return None
 
     def _notes(self, name: str, old: _Store, new: _Store) -> Iterator[str]:
-        if old.retention_ms > new.retention_ms:
-            yield f"but loses windows older than {new.retention_ms} ms: its retention was {old.retention_ms} ms"
         if (name in self._headers_was) != (name in self._headers_now):
             what = "with headers" if name in self._headers_now else "without headers"
             yield f"its values are rewritten {what} when it is opened"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 import socket
 import threading
 from collections.abc import Callable
@@ -45,6 +44,7 @@ from pystreams.runtime.threads.progress import Progress, TaskProgress, ThreadPro
 from pystreams.runtime.threads.thread_state import ThreadState
 from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, read_json
 from tests.backfill.kit import memory
+from tests.cli.message_kit import normalized
 from tests.live.support import Line
 from tests.unit.broker.log_helpers import deal
 from tests.unit.serde.schema_registry_server import running
@@ -417,22 +417,9 @@ def a_transaction_that_took_too_long(_: Prompt) -> str:
     return raised(errors.TransactionEndedError, lambda: producer.commit({}, None))
 
 
-def normalized(text: str, folder: Path) -> str:
-    """Without what differs from run to run."""
-    text = text.replace(str(folder), "FOLDER").replace(str(Path(__file__)), "THIS_FILE")
-    text = re.sub(r"\b\d\d:\d\d:\d\d\b", "HH:MM:SS", text)
-    text = re.sub(r"\b1\d{12}\b", "TIME_MS", text)
-    text = re.sub(r"(?<=127\.0\.0\.1:)\d{3,}", "PORT", text)
-    text = re.sub(r"after \d+ms", "after 0ms", text)
-    # On a busy machine librdkafka has more than one attempt behind it.
-    text = re.sub(r", \d+ identical error\(s\) suppressed", "", text)
-    text = re.sub(r"open for 12\d{3} ms", "open for 12000 ms", text)
-    return re.sub(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID", text)
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_the_whole_message(name: str, prompt: Prompt) -> None:
-    told = normalized(MAKERS[name](prompt), prompt.folder)
+    told = normalized(MAKERS[name](prompt), folder=prompt.folder, test=Path(__file__))
     assert told == (TEXTS / f"{name}.txt").read_text(encoding="utf-8")
 
 

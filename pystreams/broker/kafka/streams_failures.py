@@ -48,12 +48,13 @@ def heartbeat_refused(error: HeartbeatRefusedError, where: str) -> StreamsError:
     return BrokerError(what, where=where, why=why, hint=hints.get(error.code, ""))
 
 
-def other_version(fingerprint: str, others: Collection[str], thread: str, where: str) -> TopologyError:
-    """The error for a member whose topology is not that of the members that are in the group."""
+def other_version(thread: str, difference: str, where: str) -> TopologyError:
+    """The error for a member whose topology is not that of the members that are in the group. ``difference``: the
+    first one, as far as it is known."""
     return TopologyError(
-        f"the group refuses this member: the topology of {thread} differs from the one that the group runs "
-        f"(fingerprint {fingerprint[:12]}, the group's {', '.join(other[:12] for other in sorted(others))})",
+        f"the group refuses this member: the topology of {thread} differs from the one that the group runs",
         where=where,
+        why=f"the first difference: {difference}" if difference else "",
         hint="stop the other members first, or give the changed application another application_id",
     )
 

@@ -339,10 +339,9 @@ class StreamsGroupMember:
 
     def _check_topology(self) -> None:
         """The broker compares the topics alone, and would let two versions of a program work side by side."""
-        fingerprint = self._application.fingerprint
-        others = beats.fingerprints(list_members(self._connection)) - {fingerprint}
-        if others:
-            raise other_version(fingerprint, others, self._application.thread, self._where)
+        application = self._application
+        if beats.fingerprints(list_members(self._connection)) - {application.fingerprint}:
+            raise other_version(application.thread, application.difference(), self._where)
 
     def _next_request(self) -> Any:
         """The next heartbeat; None while there is nothing to say."""

@@ -31,7 +31,11 @@ class BrokerAssignor:
     process_id: str
 
     def application(
-        self, thread: str, config: StreamsConfig, shuts_down: Callable[[], bool]
+        self,
+        thread: str,
+        config: StreamsConfig,
+        shuts_down: Callable[[], bool],
+        difference: Callable[[], str],
     ) -> GroupApplication:
         """As a thread describes it. Raises ``TopologyError`` for a topology that brokers do not take."""
         internal = self.built.internal_topics
@@ -45,6 +49,7 @@ class BrokerAssignor:
             config.client_rack,
             self._to_member,
             shuts_down,
+            difference,
             config.application_server or "",
         )
 

@@ -72,7 +72,7 @@ class GroupAssignor:
         in_force = self._topology_of(fingerprint, subscriptions)
         for member_id, subscription in list(subscriptions.items()):
             if subscription.fingerprint != fingerprint:
-                error = _mismatch(subscription, fingerprint)
+                error = f"the topology of {subscription.thread} differs from the one that the group runs"
                 refused[member_id] = AssignmentInfo(error=error, topology=in_force)
                 del subscriptions[member_id]
         owned = self._owned_tasks(members)
@@ -231,10 +231,3 @@ def _fingerprint_in_force(members: Sequence[MemberInfo], subscriptions: Mapping[
         if member.member_id in subscriptions:
             votes[subscriptions[member.member_id].fingerprint] += 1 + len(members) * len(member.owned)
     return min(votes, key=lambda fingerprint: (-votes[fingerprint], fingerprint), default="")
-
-
-def _mismatch(subscription: Subscription, fingerprint: str) -> str:
-    return (
-        f"the topology of {subscription.thread} differs from the one that the group runs "
-        f"(fingerprint {subscription.fingerprint[:12]}, the group's {fingerprint[:12]})"
-    )

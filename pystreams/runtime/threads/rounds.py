@@ -42,7 +42,6 @@ from pystreams.runtime.threads.thread_state import ThreadState
 from pystreams.runtime.threads.thread_summary import ThreadSummary
 from pystreams.runtime.threads.trouble import Trouble
 from pystreams.state.cache.thread_cache import ThreadCache
-from pystreams.topology.fingerprint import first_difference
 
 log = logging.getLogger(__name__)
 
@@ -248,9 +247,7 @@ class Rounds:
     def _refused(self, info: AssignmentInfo) -> TopologyError:
         """The group runs another topology: the one in the assignment, else the one that ran before this start."""
         context = self._context
-        before = context.in_use.before
-        runs = unpack_topology(info.topology) if info.topology else before and before.topology
-        difference = first_difference(runs, context.in_use.now.topology) if runs else ""
+        difference = context.in_use.difference_from(unpack_topology(info.topology) if info.topology else None)
         return TopologyError(
             f"the group refuses this member: {info.error}",
             where=f"application {context.built.application_id}, {self._name}",

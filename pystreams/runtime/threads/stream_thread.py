@@ -303,7 +303,9 @@ class StreamThread:
         assignor = BrokerAssignor(
             context.built, context.inputs, context.stateful, context.partition_count, context.process_id
         )
-        return assignor.application(self.name, config, lambda: self.shutdown_requested)
+        return assignor.application(
+            self.name, config, lambda: self.shutdown_requested, context.in_use.difference_from
+        )
 
     def _group_assignor(self) -> GroupAssignor:
         context, config = self._context, self._context.config

@@ -28,6 +28,11 @@ accounts = sales.group_by_key().aggregate(Account, booked, value=Account, name="
 accounts.to_stream().map_values(lambda account: str(account), value=str).to("totals")
 """
 
+#: Two streams, each with a store, the first of which is not looked at.
+COUNTED = 'app.stream("sales2", key=str, value=int).group_by_key().count(name="others")\n'
+BOOKED = ACCOUNTS[ACCOUNTS.index("sales = ") :]
+BRANCHES = ACCOUNTS.replace(BOOKED, COUNTED + BOOKED)
+
 #: Counts by key and window.
 WINDOWS = """
 from pystreams import App, TimeWindows
@@ -171,9 +176,17 @@ CHANGES = (
         told="kept; values stored before have not passed the new step",
     ),
     Change(
-        "the order of steps",
+        "a new stream before others",
         ACCOUNTS,
         (("int)\naccounts", 'int)\napp.stream("sales2", key=str, value=int).to("copies")\naccounts'),),
+        2,
+        KEPT,
+        told="kept if stores have names; tasks get other numbers, so their stores are restored once",
+    ),
+    Change(
+        "the order of steps",
+        BRANCHES,
+        ((COUNTED + BOOKED, BOOKED + COUNTED),),
         2,
         KEPT,
         told="kept if stores have names; tasks get other numbers, so their stores are restored once",
@@ -337,12 +350,21 @@ CHANGES = (
         told="kept",
     ),
     Change(
-        "the retention of windows",
+        "the retention of windows, longer",
         WINDOWS,
         (("7_200_000", "14_400_000"),),
         2,
         "2",
-        told="kept; with a shorter retention, older windows are deleted",
+        told="kept",
+    ),
+    Change(
+        "the retention of windows, shorter",
+        WINDOWS,
+        (("7_200_000", "3_600_000"),),
+        1,
+        refused="windows older than 3600000 ms are deleted",
+        accepted="2",
+        told="accepted: kept without the windows that are older than the retention",
     ),
     Change(
         "partitions of a repartition topic",

@@ -20,6 +20,7 @@ def halving(cluster: Cluster, by: int = 2) -> App:
     if by != 2:
         halves = halves.filter(lambda key, value: value > 0)
     halves.to("out")
+    halves.group_by_key().count(name="counts")
     return app
 
 
@@ -48,11 +49,15 @@ def test_the_whole_application_stops_when_a_member_asks_for_it(cluster: Cluster)
 def test_a_member_with_another_topology_is_refused_and_the_running_one_goes_on(cluster: Cluster):
     cluster.create("in", "out", partitions=2)
     running = cluster.start(halving(cluster))
+    cluster.write("in", [("k", 1, 1)])
+    eventually(lambda: cluster.read("out", key=str, value=int))
     caught_up(running)
     newcomer = cluster.start(halving(cluster, by=4))
     eventually(lambda: newcomer.finished)
     assert isinstance(newcomer.failure, TopologyError)
     assert "differs from the one that the group runs" in str(newcomer.failure)
-    cluster.write("in", [("k", 1, 1)])
+    assert "the first difference: sub-topology 0" in str(newcomer.failure)
+    assert "fingerprint" not in str(newcomer.failure)
+    cluster.write("in", [("k", 2, 2)])
     eventually(running.caught_up)
-    assert [record.value for record in cluster.read("out", key=str, value=int)] == [2]
+    assert [record.value for record in cluster.read("out", key=str, value=int)] == [2, 1]

@@ -43,6 +43,7 @@ def test_the_second_is_refused_with_what_to_do(folder: Path, pystreams: Any) -> 
     assert "the topology of" in refused.err
     assert "differs from the one that the group runs" in refused.err
     assert "the first difference: sub-topology 0: node KSTREAM-" in refused.err
+    assert "fingerprint" not in refused.err
     assert "application shared" in refused.err
     assert "another application_id" in refused.err
     assert pystreams("run", "first", "--until-caught-up").code == 0

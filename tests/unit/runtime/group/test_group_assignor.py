@@ -180,7 +180,7 @@ def test_a_member_with_another_topology_gets_nothing_but_the_reason() -> None:
     assert len(result["old"].partitions) == 6
     assert result["a-new"].partitions == ()
     info = decode_assignment_info(result["a-new"].user_data)
-    assert "differs from the one that the group runs" in info.error
+    assert info.error == "the topology of a-new differs from the one that the group runs"
     assert unpack_topology(info.topology) == [{"nodes": []}]
     assert decode_assignment_info(result["old"].user_data).topology == b""
 
