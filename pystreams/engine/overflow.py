@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pystreams.ids import TopicPartition
+from pystreams.topology.names import changelog_topic
 
 OVERFLOW_PREFIX: Final = "py//overflow/"
 _SUBTOPOLOGY, _PARTITIONS, _FROM, _DIGEST, _EMITTED = (
@@ -25,7 +26,7 @@ _NAMES: Final = frozenset({_SUBTOPOLOGY, _PARTITIONS, _FROM, _DIGEST, _EMITTED})
 def overflow_topic(application_id: str, subtopology: int, partitions: int) -> str:
     """The topic for the tasks of a sub-topology. Sub-topologies are numbered anew when a program changes: with the
     number of partitions in its name, a topic always has as many as its tasks need."""
-    return f"{application_id}-pystreams-overflow-{subtopology}-{partitions}-changelog"
+    return changelog_topic(application_id, f"pystreams-overflow-{subtopology}-{partitions}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from pystreams.state.begun import Begun
 from pystreams.state.disk.directory import StateDirectory
 from pystreams.topics.committed_batches import SilentPartitionError, last_value
 from pystreams.topology.fingerprint import first_difference
+from pystreams.topology.names import changelog_topic
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ _SILENCE_MS: Final = 15_000.0
 
 def topology_topic(application_id: str) -> str:
     """The topic with the record of an application's last run: one partition, compacted."""
-    return f"{application_id}-pystreams-topology-changelog"
+    return changelog_topic(application_id, "pystreams-topology")
 
 
 def topology_topic_spec(application_id: str) -> TopicSpec:

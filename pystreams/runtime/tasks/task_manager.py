@@ -296,12 +296,16 @@ class TaskManager:
             self._waits_for_lock(task, error)
             return False
         except StateCorruptedError as error:
-            if task.wiped and not self._opener.comes_from_snapshot(task_id):
-                raise
-            self.wipe({task_id: error})
+            self._delete_unreadable(task, error)
             return self._open(task_id)
         self._tasks.become(task, TaskStatus.RESTORING)
         return True
+
+    def _delete_unreadable(self, task: AbstractTask, error: StateCorruptedError) -> None:
+        """Raises the error if deleting the state does not help: it was deleted just before, and is not a snapshot."""
+        if task.wiped and not self._opener.comes_from_snapshot(task.task_id):
+            raise error
+        self.wipe({task.task_id: error})
 
     def _promote(self, standby: StandbyTask) -> None:
         """Put an active task into a standby's place, with its open stores."""
@@ -333,9 +337,7 @@ class TaskManager:
         try:
             self._opener.open(task)
         except StateCorruptedError as error:
-            if task.wiped and not self._opener.comes_from_snapshot(task.task_id):
-                raise
-            self.wipe({task.task_id: error})
+            self._delete_unreadable(task, error)
             return
         self._created.add()
         self._standbys.become(task, TaskStatus.STANDBY)
