@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import signal
 import ssl
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -115,6 +117,25 @@ def test_each_of_two_processes_answers_for_the_keys_of_the_other(folder, certifi
             assert [entry["key"] for entry in instance.get("/stores/counts/entries")[1]["entries"]] == sorted(
                 KEYS
             )
+        shown = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pystreams",
+                "threads",
+                "counting",
+                "--json",
+                "--ca",
+                str(certificates.ca),
+            ],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found = json.loads(shown.stdout)
+        assert found["silent"] == {}
+        assert [thread["now"]["name"] == thread["thread"] for thread in found["threads"]] == [True, True]
 
 
 @pytest.mark.live

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -24,6 +24,7 @@ from pystreams.cli.commands.status.showing import (
 )
 from pystreams.cli.commands.status.threads import THREAD_COLUMNS, silent_notes, thread_rows, threads_json
 from pystreams.cli.connection import open_admin, open_broker_of
+from pystreams.cli.https import CaOption, CertificateOption, KeyOption, tls_of
 from pystreams.cli.options import (
     ApplicationArgument,
     ApplicationIdOption,
@@ -35,6 +36,9 @@ from pystreams.cli.options import (
 from pystreams.cli.terminal.console import note, output, show_table
 from pystreams.cli.terminal.exits import Exit
 from pystreams.clock import SystemClock
+
+if TYPE_CHECKING:
+    import ssl
 
 _PAUSE_S = 2.0
 
@@ -78,6 +82,9 @@ def status(
     watch: WatchOption = False,
     as_json: JsonOption = False,
     urls: UrlsOption = None,
+    ca: CaOption = None,
+    cert: CertificateOption = None,
+    key_file: KeyOption = None,
     application_id: ApplicationIdOption = None,
     setting: SetOption = None,
     embedded_log: EmbeddedLogOption = None,
@@ -93,9 +100,8 @@ def status(
     [bold]pystreams status apps.wordcount --watch[/]
     """
     flags = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
-    last = _show(
-        _looks(application, setting, flags, urls, watch=watch), _STATUS, as_json=as_json, watch=watch
-    )
+    looks = _looks(application, setting, flags, urls, tls_of(ca, cert, key_file), watch=watch)
+    last = _show(looks, _STATUS, as_json=as_json, watch=watch)
     if last is not None and last.status.unassigned and not last.status.rebalancing:
         raise typer.Exit(Exit.FAILED)
 
@@ -118,7 +124,7 @@ def lag(
     [bold]pystreams lag apps.wordcount[/]
     """
     flags = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
-    looks = _looks(application, setting, flags, None, watch=watch, with_instances=False)
+    looks = _looks(application, setting, flags, None, None, watch=watch, with_instances=False)
     _show(looks, _LAG, as_json=as_json, watch=watch)
 
 
@@ -127,6 +133,9 @@ def threads(
     watch: WatchOption = False,
     as_json: JsonOption = False,
     urls: UrlsOption = None,
+    ca: CaOption = None,
+    cert: CertificateOption = None,
+    key_file: KeyOption = None,
     application_id: ApplicationIdOption = None,
     setting: SetOption = None,
     embedded_log: EmbeddedLogOption = None,
@@ -140,7 +149,8 @@ def threads(
     [bold]pystreams threads apps.wordcount --watch[/]
     """
     flags = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
-    _show(_looks(application, setting, flags, urls, watch=watch), _THREADS, as_json=as_json, watch=watch)
+    looks = _looks(application, setting, flags, urls, tls_of(ca, cert, key_file), watch=watch)
+    _show(looks, _THREADS, as_json=as_json, watch=watch)
 
 
 def _looks(
@@ -148,6 +158,7 @@ def _looks(
     setting: list[str] | None,
     flags: dict[str, Any],
     urls: list[str] | None,
+    tls: ssl.SSLContext | None,
     *,
     watch: bool,
     with_instances: bool = True,
@@ -161,7 +172,7 @@ def _looks(
     config = settings_of(app, setting, **flags)
     built = build_topology(app, config)
     with open_broker_of(config) as broker, open_admin(broker) as admin:
-        looks = Looks(broker, admin, built, config, urls)
+        looks = Looks(broker, admin, built, config, urls, tls)
         while True:
             yield looks.look(with_instances=with_instances, again=watch)
             if not watch:

@@ -3,9 +3,11 @@ are at."""
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -78,16 +80,16 @@ def _rate(before: tuple[int, int] | None, now: tuple[int, int]) -> float | None:
     return max(0.0, 1000 * (before[1] - now[1]) / (now[0] - before[0]))
 
 
-def ask(urls: Iterable[str], members: Collection[str]) -> Instances:
+def ask(urls: Iterable[str], members: Collection[str], tls: ssl.SSLContext | None) -> Instances:
     """Ask the instances at these addresses, which need no token for this. ``members`` are the names of the threads of
-    the application: another one may have an address that was announced."""
+    the application: another one may have an address that was announced. ``tls``: as for ``ApplicationClient``."""
     where = sorted(set(urls))
     clients: list[ClientThreads] = []
     silent: dict[str, str] = {}
     if not where:
         return Instances()
     with ThreadPoolExecutor(min(_AT_ONCE, len(where))) as pool:
-        for url, answer in zip(where, pool.map(_ask, where), strict=True):
+        for url, answer in zip(where, pool.map(partial(_ask, tls=tls), where), strict=True):
             if isinstance(answer, StreamsError):
                 silent[url] = answer.why or summarize(answer)
             else:
@@ -100,8 +102,8 @@ def _of_members(client: ClientThreads, members: Collection[str]) -> ClientThread
     return msgspec.structs.replace(client, threads=ours)
 
 
-def _ask(url: str) -> list[ClientThreads] | StreamsError:
+def _ask(url: str, tls: ssl.SSLContext | None) -> list[ClientThreads] | StreamsError:
     try:
-        return ApplicationClient(url, None).threads()
+        return ApplicationClient(url, None, tls).threads()
     except StreamsError as error:
         return error

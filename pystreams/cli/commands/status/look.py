@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    import ssl
+
     from pystreams.broker.port import Admin, Broker
     from pystreams.cli.commands.status.instances import Instances, Restore
     from pystreams.config import StreamsConfig
@@ -29,7 +31,8 @@ class Look:
 
 
 class Looks:
-    """Looks at an application again and again. ``urls``: the instances to ask; None: those that the group knows."""
+    """Looks at an application again and again. ``urls``: the instances to ask; None: those that the group knows.
+    ``tls`` says how they are asked over HTTPS; None: only those whose URL says so are."""
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class Looks:
         built: BuiltTopology,
         config: StreamsConfig,
         urls: list[str] | None,
+        tls: ssl.SSLContext | None,
     ) -> None:
         from pystreams.cli.commands.status.instances import Restores
 
@@ -46,6 +50,7 @@ class Looks:
         self._built = built
         self._config = config
         self._urls = urls
+        self._tls = tls
         self._restores = Restores()
 
     def look(self, *, with_instances: bool, again: bool) -> Look:
@@ -65,10 +70,10 @@ class Looks:
             return Look(status, place, Instances(), ())
         urls = self._urls or [member.endpoint for member in status.members if member.endpoint]
         members = {member.thread for member in status.members}
-        instances = ask(urls, members)
+        instances = ask(urls, members, self._tls)
         restores = self._restores.seen(instances)
         if instances.restoring and not again:
             time.sleep(_RATE_S)
-            instances = ask(urls, members)
+            instances = ask(urls, members, self._tls)
             restores = self._restores.seen(instances)
         return Look(status, place, instances, restores)

@@ -11,6 +11,7 @@ import typer
 
 from pystreams.cli.commands.stores.client import ApplicationClient, first_reachable
 from pystreams.cli.connection import open_admin, open_broker_of
+from pystreams.cli.https import CaOption, CertificateOption, KeyOption, tls_of
 from pystreams.cli.options import (
     ApplicationArgument,
     ApplicationIdOption,
@@ -21,7 +22,6 @@ from pystreams.cli.options import (
 )
 from pystreams.cli.terminal.console import note, print_json, show_table
 from pystreams.errors import ConfigError
-from pystreams.serving.tls import asking
 from pystreams.serving.token import read_token
 
 StoreArgument: TypeAlias = Annotated[str, typer.Argument(metavar="STORE", help="The name of the store.")]
@@ -45,40 +45,6 @@ TokenFileOption: TypeAlias = Annotated[
         metavar="FILE",
         envvar="PYSTREAMS_HTTP_TOKEN_FILE",
         help="The token that the application asks for is in this file; needs --url.",
-        show_default=False,
-    ),
-]
-
-CaOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--ca",
-        metavar="FILE",
-        envvar="PYSTREAMS_HTTP_CA",
-        help="The authority that signed the certificate of the application (PEM). Default: those that the system "
-        "trusts",
-        show_default=False,
-    ),
-]
-
-CertificateOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--cert",
-        metavar="FILE",
-        envvar="PYSTREAMS_HTTP_CERT",
-        help="A certificate to show to a server that wants to know who asks (PEM).",
-        show_default=False,
-    ),
-]
-
-KeyOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--key",
-        metavar="FILE",
-        envvar="PYSTREAMS_HTTP_KEY",
-        help="The key of that certificate (PEM, without a password).",
         show_default=False,
     ),
 ]
@@ -145,7 +111,7 @@ def get(
     [bold]pystreams get apps.wordcount word-counts be[/]
     """
     place = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
-    client = _client(url, token_file, application, setting, place, _tls(ca, cert, key_file))
+    client = _client(url, token_file, application, setting, place, tls_of(ca, cert, key_file))
     given = {"from_time": from_time, "to_time": to_time, "as_of": as_of}
     found = client.key(store, key, {name: text for name, text in given.items() if text is not None})
     if as_json:
@@ -186,7 +152,7 @@ def scan(
     [bold]pystreams scan apps.wordcount word-counts --from a --to c[/]
     """
     place = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
-    client = _client(url, token_file, application, setting, place, _tls(ca, cert, key_file))
+    client = _client(url, token_file, application, setting, place, tls_of(ca, cert, key_file))
     given = {"from": from_key, "to": to_key, "from_time": from_time, "to_time": to_time}
     parameters = {name: text for name, text in given.items() if text is not None}
     # One more shows whether there are more.
@@ -219,13 +185,6 @@ def _client(
             hint="give the address: --url https://HOST:PORT, or --url PORT for an instance on this machine",
         )
     return ApplicationClient(_found(application, setting, place), None, tls)
-
-
-def _tls(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
-    """How to ask over HTTPS; None if nothing was said about it. Raises ``ConfigError``."""
-    if (certificate is None) != (key is None):
-        raise ConfigError("a certificate is used together with its key", hint="give both --cert and --key")
-    return None if ca is None and certificate is None else asking(ca, certificate, key)
 
 
 def _found(application: str, setting: list[str] | None, place: dict[str, Any]) -> str:

@@ -225,6 +225,7 @@ class World:
         self.pending = None
         self._answered(self.manager.lose_all)
         self.assigned = frozenset(self.manager.task_ids())
+        self.followed = frozenset(self.manager.standby_ids())
 
     # Events around it
 
@@ -237,6 +238,10 @@ class World:
         """Somebody else gives a task's directory back."""
         if task_id in self.locks:
             self.locks.pop(task_id).release()
+
+    def unlock_all(self) -> None:
+        for task_id in list(self.locks):
+            self.unlock(task_id)
 
     def fail(self, method: str, times: int) -> None:
         """A method of the log is not answered for some calls."""
@@ -404,8 +409,7 @@ class World:
     def settle(self) -> None:
         """Nothing is in the way any more: every task runs soon, and all records are processed and committed."""
         self.log.faults.clear()
-        for task_id in list(self.locks):
-            self.unlock(task_id)
+        self.unlock_all()
         self.assign(*TASKS)
         for _ in range(20):
             if self.manager.settled and self.pending is None:
@@ -440,8 +444,7 @@ class World:
     def close(self) -> None:
         self.log.faults.clear()
         self.manager.close(commit=False)
-        for lock in self.locks.values():
-            lock.release()
+        self.unlock_all()
 
 
 def told(folder: Path, story: Sequence[Event], **settings: Any) -> World:

@@ -99,7 +99,8 @@ class Relay:
         for task_id in list(world.standbys()):
             world.manager._close_standby(world.standbys()[task_id])
         world._start()
-        world.assigned, world.pending = frozenset(), None
+        world.assigned = world.followed = frozenset()
+        world.pending = None
         self.log.faults.update(faults)
         self._assign(world, tuple(STORES) if which == self.owner else ())
 
@@ -109,6 +110,8 @@ class Relay:
     def settle(self) -> None:
         """Nothing is in the way any more: all is processed, committed and followed."""
         self.log.faults.clear()
+        for world in self.worlds:
+            world.unlock_all()
         # A hand-over that failed half-way is taken back.
         self.begin()
         for _ in range(200):

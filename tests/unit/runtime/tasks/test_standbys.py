@@ -343,9 +343,19 @@ class Relays(RuleBasedStateMachine):
         self.relay.log.faults[method] = 1
 
     @rule(which=st.sampled_from([0, 1]), task=st.sampled_from(sorted(STORES)))
-    def break_restore(self, which: int, task: object) -> None:
+    def break_restore(self, which: int, task: TaskId) -> None:
         self._told("break_restore", which, task)
-        self.relay.worlds[which].break_restore(task)  # type: ignore[arg-type]
+        self.relay.worlds[which].break_restore(task)
+
+    @rule(
+        which=st.sampled_from([0, 1]),
+        task=st.sampled_from(sorted(STORES)),
+        name=st.sampled_from(["lock", "unlock", "damage"]),
+    )
+    def somebody_else(self, which: int, task: TaskId, name: str) -> None:
+        self._told(name, which, task)
+        getattr(self.relay.worlds[which], name)(task)
+        self.relay.check()
 
     def teardown(self) -> None:
         if self._relay is not None:
