@@ -32,7 +32,8 @@ class ConnectAccess:
             )
         self._users_session = session
         self.session: SparkSession = session.newSession()
-        # One that is left over closes its connection when Python has ended all threads, and waits for one of them.
+        # The session must be stopped before Python ends its threads: a session that is still open closes its connection
+        # only after that, and then waits for one of these threads for ever.
         atexit.register(self.session.stop)
         for one in (session, self.session):
             for path in py_files:

@@ -1,8 +1,8 @@
 """The tasks of one thread.
 
 Begin with ``task``: the states of a task's life. ``active_task`` is one that processes records, ``standby_task`` one
-that keeps its stores filled, ``abstract_task`` what both have in common; ``task_set`` holds all that are assigned, and is
-the only place that changes a state. ``task_manager`` takes them on and gives them up as the group decides
+that keeps its stores filled, ``abstract_task`` what both have in common; ``task_set`` holds all that are assigned, and
+is the only place that changes a state. ``task_manager`` takes them on and gives them up as the group decides
 (``assignment_plan``). ``task_opening`` makes and opens a task, ``start_positions`` returns the offsets at which a task
 begins to read, and ``last_commits`` knows whether these are still the last. ``committer`` puts the checks of a group's
 member around ``engine.commit``. ``changelog_guard`` finds records in changelogs that another process has written,
