@@ -11,7 +11,7 @@ from starlette.types import Scope
 from pystreams.serving.head import Head
 from pystreams.serving.refusals import RETRY_AFTER, refusal
 
-#: The largest number of requests at once; more get 503. Probes do not count, because they show why all others wait.
+#: The largest number of requests at once; more get 503. Probes do not count: they show why all others wait.
 REQUESTS_MAX: Final = 256
 
 #: The largest path, with its parameters.

@@ -206,7 +206,7 @@ class _Run:
 
 def _pieces(range: InputRange, offsets_max: int, archived: Index) -> Iterator[InputRange]:
     """A range in pieces of at most ``offsets_max`` offsets. An empty range stays as it is if the archive knows nothing
-    of the partition yet: then the archive knows where the partition stands."""
+    of the partition yet: it shows the archive where the partition stands."""
     start = range.start
     if start == range.end and range.partition not in archived.covered:
         yield range

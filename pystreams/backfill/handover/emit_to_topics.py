@@ -17,7 +17,7 @@ from pystreams.clock import SystemClock
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 
-#: A transaction holds about this number of records. A worker that was killed writes up to so many again.
+#: A transaction holds about this number of records. After a worker was killed, no more than these are written again.
 TRANSACTION_RECORDS: Final = 20_000
 
 _MARKS: Final = {"cleanup.policy": "compact", "retention.ms": "-1"}

@@ -32,8 +32,8 @@ class ConnectAccess:
             )
         self._users_session = session
         self.session: SparkSession = session.newSession()
-        # The session must be stopped before Python ends its threads: a session that is still open closes its connection
-        # only after that, and then waits for one of these threads for ever.
+        # A session that is not stopped here closes its connection later, when Python has ended all threads, and then
+        # waits for one of them.
         atexit.register(self.session.stop)
         for one in (session, self.session):
             for path in py_files:

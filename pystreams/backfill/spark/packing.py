@@ -53,7 +53,7 @@ _CODEC = pa.Codec("zstd", compression_level=1)
 #: The length of the bytes before they were compressed stands before them.
 _LENGTH = Struct("<q")
 
-#: The size of a packed row, before it is compressed, at most about. Spark holds several rows at a time.
+#: A packed row has at most about this size before it is compressed, because Spark holds several rows at a time.
 PACKED_BYTES = 1024 * 1024
 
 

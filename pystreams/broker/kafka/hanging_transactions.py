@@ -77,7 +77,7 @@ class HangingTransactions:
 
     def end(self, connection: TransactionConnection) -> None:
         """Abort the last transaction if it is ongoing, wait until it is over, and then end it in each partition where
-        it still hangs. A producer that has the transactional id is fenced in both cases."""
+        it still hangs. To abort it and to end it both fence the producer that has the transactional id."""
         deadline = Deadline(SystemClock(), REQUEST_TIMEOUT_MS)
         look_at_hidden = True
         while (over := self._wait_for_end(connection)) is not None:

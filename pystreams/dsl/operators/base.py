@@ -119,8 +119,8 @@ class OperatorEnvironment(Protocol):
 
 
 def misses_of_joiner(environment: OperatorEnvironment, joiner: UserFunction) -> Misses:
-    """The misses of a join, which are counted until one of its records finds a partner. The two sides of a join share
-    them; they have the joiner in common, so it is the name under which they find them."""
+    """The misses of a join, which are counted until one of its records finds a partner. The two sides of a join have
+    the same joiner, and so they get the same misses."""
     return environment.shared(f"misses of joiner {id(joiner)}", lambda: Misses(every=False))
 
 

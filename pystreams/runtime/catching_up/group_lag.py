@@ -7,8 +7,8 @@ Why it holds. A task reads each of its inputs in order, and chooses between them
 stream time T, all records that it reads later have a time of at least T, less the disorder of its own partition. The
 records that it then emits have a time of at least T less its *hold-back*, and all that it has emitted before lie below
 the ends of the topics that are read after the commit. A task behind it that has passed these ends may thus advance to T
-less the hold-back; it takes the
-least of these *bounds* over all tasks before it, at any distance, that are not done. A task is done if
+less the hold-back; it takes the least of these *bounds* over all tasks before it, at any distance, that are not done. A
+task is done if
 
 - it has processed and committed all that it is *required* to (below), and
 - nothing is held back in it by a bound of its own: what a bound sets free is emitted before the commit that says so.

@@ -22,8 +22,9 @@ from pystreams.runtime.restoring.restorer import Restorer
 log = logging.getLogger(__name__)
 
 _IDLE_S: Final = 1.0
-#: One step computes for about the first time, and waits for records for the second.
+#: One step computes for about this time.
 _BUDGET_MS: Final = 20.0
+#: One step waits for records for this time at most.
 _WAIT_MS: Final = 100.0
 _RETRY_PAUSE_MS: Final = 500.0
 #: How long to wait for the end of a thread whose broker does not answer. It holds no task by then.
