@@ -1,4 +1,4 @@
-"""What ``run --profile`` does: it samples the application while it runs, and shows at the end where its time went."""
+"""``run --profile``: samples the application while it runs, and shows at the end where its time went."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ NO_SPARK = "none"
 
 RESUME = "correct that, and continue with --resume"
 
-#: What Spark Connect needs beside Spark's own packages: the packages, and the modules in them.
+#: The packages that Spark Connect needs beside Spark's own, and the modules in them.
 _OF_CONNECT: Final = {"grpcio": "grpc", "grpcio-status": "grpc_status", "zstandard": "zstandard"}
 
 #: The number of lines of Spark's log that are shown when it fails.

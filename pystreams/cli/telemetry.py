@@ -1,4 +1,4 @@
-"""What ``run --otel`` does: metrics and traces go to an OpenTelemetry collector while the application runs."""
+"""``run --otel``: metrics and traces go to an OpenTelemetry collector while the application runs."""
 
 from __future__ import annotations
 

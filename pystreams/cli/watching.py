@@ -1,4 +1,4 @@
-"""What ``run`` does for those that watch over the application: an HTTP server, notifications for systemd."""
+"""The parts of ``run`` that let others watch over the application: an HTTP server, notifications for systemd."""
 
 from __future__ import annotations
 

@@ -123,8 +123,8 @@ class StreamsConfig:
     stream_time: str = _setting("bounded", choice("bounded", "java"))
     #: Stream time no longer waits for a task that lags and has committed nothing for this long.
     catch_up_wait_max_ms: int = _setting(300_000, duration())
-    #: When it is stopped, ``run`` waits so long for the last commit and the end of all threads, and ends then, with an
-    #: error that says what is not committed; -1: without limit.
+    #: When it is stopped, ``run`` waits at most this long for the last commit and the end of all threads. Then it ends
+    #: with an error that says what is not committed; -1: without limit.
     close_timeout_ms: int = _setting(-1, duration(besides=-1))
     #: How long a task may keep failing because the broker does not answer.
     task_timeout_ms: int = _setting(300_000, duration())
@@ -236,8 +236,8 @@ class StreamsConfig:
     #: function of the ``ApplicationState``, or the place to import one of them from: ``MODULE:NAME``.
     task_assignor_class: Any = _setting(None, imported)
 
-    #: Who assigns the tasks on Kafka: with ``classic`` the application, with ``streams`` the broker (KIP-1071, Kafka
-    #: 4.2 or newer). The embedded log has a protocol of its own.
+    #: The protocol of the group on Kafka. With ``classic`` the application assigns the tasks, with ``streams`` the
+    #: broker (KIP-1071, Kafka 4.2 or newer). The embedded log has a protocol of its own.
     group_protocol: str = _setting("classic", choice("classic", "streams"))
     #: Makes members static on Kafka: a member that returns within ``session_timeout_ms`` gets its tasks back without a
     #: rebalance. The numbers of worker and thread are appended; every state directory needs its own id.

@@ -31,8 +31,8 @@ def overflow_topic(application_id: str, subtopology: int, partitions: int) -> st
 
 @dataclass(frozen=True, slots=True)
 class OverflowReference:
-    """The record is in ``partition`` of the topic of a sub-topology with so many ``partitions``, at ``first_offset`` or
-    later, and its value has the ``digest``. ``has_emitted``: it holds entries of Java, too."""
+    """The record is in ``partition`` of the topic of a sub-topology with this number of ``partitions``. Its offset is
+    ``first_offset`` or later, and its value has the ``digest``. ``has_emitted``: it holds entries of Java, too."""
 
     subtopology: int
     partitions: int

@@ -39,7 +39,7 @@ class TaskFlow:
             source.begin(now_ms)
 
     def source(self, step: str, topic: str) -> Source:
-        """What is read from a topic."""
+        """The meter of the records that a step reads from a topic."""
         found = self._sources.get((step, topic))
         if found is None:
             found = self._sources[step, topic] = Source(

@@ -10,7 +10,7 @@ from pystreams.engine.stream_task import StreamTask
 from pystreams.engine.tracing import TaskTracing
 from pystreams.record import Headers
 
-#: So many records of each partition are asked at most for the traces that they belong to.
+#: The largest number of records of each partition whose headers are searched for traces.
 _LOOKED_AT_MAX = 500
 
 

@@ -1,4 +1,4 @@
-"""What traces tasks, for a host that has such a thing. Tasks of other hosts are plain ``StreamTask``s.
+"""The interface of tracing, which a host may offer to its tasks. Tasks of other hosts are plain ``StreamTask``s.
 
 A span is one piece of work of a task: a batch, the punctuators that are due, what the caches hold at a commit.
 """

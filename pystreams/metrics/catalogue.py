@@ -1,7 +1,7 @@
 """The metrics that there are: group, name and meaning of each sample. The page docs/how-to/monitoring.md has the same.
 
-Groups are those of Kafka Streams, whose JMX beans are named after them. What Kafka Streams does not have is in a group
-of its own, ``pystreams``.
+Groups are those of Kafka Streams, whose JMX beans are named after them. Metrics that Kafka Streams does not have are in
+a group of their own, ``pystreams``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRODUCER_TOPIC: Final = "producer-topic-metrics"
 #: Not in Kafka Streams.
 OWN: Final = "pystreams"
 
-#: What is measured per client, thread, task and step has a tag more each time.
+#: Metrics of a client, a thread, a task and a step have one tag more each time.
 _LEVELS: Final[Sequence[tuple[frozenset[str], str]]] = (
     (frozenset({"processor_node_id", "topic"}), TOPIC),
     (frozenset({"processor_node_id"}), NODE),
@@ -48,7 +48,7 @@ _LEVELS: Final[Sequence[tuple[frozenset[str], str]]] = (
     (frozenset({"thread_id"}), THREAD),
 )
 
-#: What each sample means, by group and name. Times are in ms where nothing else is said,
+#: The meaning of each sample, by group and name. Times are in ms where nothing else is said,
 #: rates per second, of the last 30 to 60 seconds.
 MEANINGS: Final[Mapping[tuple[str, str], str]] = {
     (CLIENT, "client-state"): "0 created, 1 rebalancing, 2 running, 3 and 5 closing, 4 closed, 6 failed",

@@ -42,7 +42,7 @@ def exposed_labels(client_id: str, sample: Sample) -> dict[str, str]:
 
 
 def meaning_of(sample: Sample) -> str:
-    """What a sample means, in words."""
+    """The meaning of a sample, in words."""
     return MEANINGS.get((group_of(sample.name, sample.tags), sample.name), _PROGRAMS)
 
 

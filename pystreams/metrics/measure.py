@@ -1,4 +1,4 @@
-"""What a thread measures now and then, in windows: durations, numbers of records."""
+"""Measurements of a thread in windows of time: durations, numbers of records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WINDOW_MS: Final = 30_000.0
 
 
 class _Window(NamedTuple):
-    """What was measured since ``start_ms`` (monotonic)."""
+    """The measurements since ``start_ms`` (monotonic)."""
 
     start_ms: float
     number: int = 0
@@ -88,7 +88,7 @@ class Measure:
         return min(1.0, sum(window.total for window in windows) / elapsed_ms) if elapsed_ms > 0 else 0.0
 
     def _recent(self, now_ms: float) -> list[_Window]:
-        """The windows that count: who records may have been idle for long."""
+        """The windows that count. The thread that records may have been idle for a long time."""
         return [window for window in self._windows if window and now_ms - window.start_ms < 2 * WINDOW_MS]
 
 

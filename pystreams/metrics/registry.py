@@ -197,7 +197,7 @@ class Metrics:
 
 
 def _number(value: object) -> float | None:
-    """What a program has set, as a number that any format can hold; None: it has none."""
+    """The value that a program has set, as a number that any format can hold; None: it is no such number."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

@@ -7,7 +7,7 @@ from typing import Final
 
 from pystreams.metrics.catalogue import STATE
 
-#: What a part of a name says about the unit; the first that is found counts.
+#: The units that parts of a name stand for; the first part that is found counts.
 _PARTS: Final = (
     (re.compile("-rate$"), "per second"),
     (re.compile("ratio"), "share"),

@@ -1,8 +1,8 @@
 """Draws stacks as a flame graph: an SVG without scripts, fonts or other external resources, with light colours, or dark
 ones if the reader's browser prefers them.
 
-What calls is above what it calls, and as wide as the time in it. Where a function of generated code is on the stack,
-the graph shows the step.
+A caller is drawn above the functions that it calls. The width of a function shows the time in it and in those that it
+calls. Where a function of generated code is on the stack, the graph shows the step.
 
 Source: B. Gregg, The Flame Graph, Communications of the ACM 59(6), 2016.
 """
@@ -90,8 +90,8 @@ def flame_graph(title: str, stacks_ms: Mapping[Stack, float]) -> str:
 
 
 def _labels(stack: Stack) -> Iterator[tuple[str, str]]:
-    """What the graph shows of a stack: what the thread does, then the steps with the functions that they call; or the
-    functions of pystreams, where no step is at work."""
+    """The labels of a stack in the graph: the activity of the thread, then the steps with the functions that they call;
+    or the functions of pystreams, where no step is at work."""
     if last_owned(stack) is None:
         yield _activity(stack), "thread"
         inner = [place for place in stack if not _is_frame_of_thread(place)]
@@ -110,7 +110,7 @@ def _labels(stack: Stack) -> Iterator[tuple[str, str]]:
 
 
 def _activity(stack: Stack) -> str:
-    """What the thread does; the parts of a commit are together."""
+    """The activity of the thread; the parts of a commit are together."""
     return work_of(stack).part.partition(":")[0]
 
 

@@ -1,4 +1,4 @@
-"""What a stack is at work on: a step and its part, or what the thread does besides."""
+"""The work that a stack does: a step and its part, or another activity of the thread."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Part(StrEnum):
     OTHER = "other"
 
 
-#: What a thread does, by the functions that do it. The innermost one counts.
+#: The activity of a thread, by the functions on its stack. The innermost one counts.
 ACTIVITIES: Final = {
     ("runtime/threads/rounds.py", "Rounds._poll"): Part.POLL,
     ("runtime/threads/rounds.py", "Rounds._pause"): Part.IDLE,
@@ -71,7 +71,7 @@ class Work(NamedTuple):
 
 
 def work_of(stack: Stack) -> Work:
-    """What a thread with this stack is at work on."""
+    """The work of a thread with this stack."""
     innermost = last_owned(stack)
     if innermost is None:
         return Work("", _activity_of(stack))

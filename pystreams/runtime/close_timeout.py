@@ -20,9 +20,9 @@ _WORDS = {
 def close_timeout(
     timeout_ms: float, threads: Sequence[ThreadProgress], activities: Mapping[str, Activity]
 ) -> CloseTimeoutError:
-    """``threads`` are those that have not ended; ``activities`` what they are at, by their names."""
+    """``threads`` are those that have not ended; ``activities`` are theirs, by their names."""
     tasks = sorted(
-        # What a thread has published may be older than its present task.
+        # The list of tasks that a thread has published may be older than its present task.
         {task.task_id for thread in threads for task in thread.tasks}
         | {TaskId.parse(activity.task) for activity in activities.values() if activity.task is not None}
     )

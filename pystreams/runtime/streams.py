@@ -70,7 +70,7 @@ _ENDED = frozenset({ClientState.NOT_RUNNING, ClientState.ERROR})
 #: States as numbers, as in Kafka Streams.
 _STATES = tuple(ClientState)
 _ANSWER_TIMEOUT_S = 30.0
-#: ``wait_for`` checks its condition so often.
+#: The interval at which ``wait_for`` checks its condition.
 _CHECK_S = 0.1
 #: Limits the wait for a state listener that itself waits for the caller of ``close``.
 _LISTENER_TIMEOUT_S = 10.0
@@ -341,7 +341,7 @@ class Streams:
             )
 
     def activities(self) -> dict[str, Activity]:
-        """What each stream thread is at now, by its name."""
+        """The current activity of each stream thread, by its name."""
         with self._changed:
             return {thread.name: thread.activity for thread in self._threads}
 
@@ -375,7 +375,7 @@ class Streams:
     @property
     def left_out(self) -> dict[str, int]:
         """The number of records that were moved to the dead-letter topic, skipped because they failed, or dropped, in
-        these words. Counts of 0 are left out. What a failure undoes since the last commit is taken back."""
+        these words. Counts of 0 are left out. Records that a failure undoes since the last commit do not count."""
         return {} if self._context is None else self._context.left_out.totals()
 
     @property

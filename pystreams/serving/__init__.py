@@ -1,4 +1,4 @@
-"""What a running application shows to others: metrics, health and stores over HTTP, and its state to systemd.
+"""Shows a running application to others: metrics, health and stores over HTTP, and its state to systemd.
 
 Begin with ``server``, which listens on an ``address``, with ``tls`` if it has a certificate, and holds
 ``connections``; ``asgi`` is for web servers of users.

@@ -1,4 +1,4 @@
-"""Who may read: metrics and health everybody who reaches the address, all else those who have the token."""
+"""Permission to read: everybody who reaches the address may read metrics and health; the rest needs the token."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Address:
 
 
 def _reason(error: OSError | ValueError) -> str:
-    """What the operating system or the resolver of names says, without Python's additions."""
+    """The message of the operating system or of the resolver of names, without Python's additions."""
     if isinstance(error, socket.gaierror):
         return error.strerror or str(error)
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)

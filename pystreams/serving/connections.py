@@ -15,11 +15,11 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from pystreams.serving.guards import Guards
 from pystreams.serving.turns import QuickTurns
 
-#: Beyond so many connections a new one takes the place of the one whose peer has been silent for longest. Connections
-#: with a request at work keep their places ...
+#: Beyond this number of connections, a new one takes the place of the one whose peer has been silent for longest.
+#: Connections with a request at work keep their places ...
 CONNECTIONS_MAX: Final = 256
 
-#: ... and beyond so many, all of them at work, a new one is ended at once: each takes a descriptor of the process.
+#: ... and beyond this number, all of them at work, a new one is ended at once: each takes a descriptor of the process.
 CONNECTIONS_HELD_MAX: Final = CONNECTIONS_MAX + 64
 
 #: A peer has this time for a whole request, and as long to take what is ready for it.

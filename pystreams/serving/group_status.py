@@ -1,5 +1,5 @@
-"""What the log knows of an application in all its processes. To ask it may take long, so a thread of its own does that,
-and only while somebody wants to know."""
+"""The state of an application in all its processes, as the log knows it. The log may answer slowly, so a thread of its
+own asks it, and only while somebody wants to know."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pystreams.runtime.group.application_status import ApplicationStatus
 
 log = logging.getLogger(__name__)
 
-#: The log is asked so often at most.
+#: The shortest time between two questions to the log.
 _ASK_MS: Final = 3_000.0
 
 

@@ -21,7 +21,7 @@ AtOnce = Callable[[Scope, Head], Response | None]
 #: A name, an IPv4 address, or an IPv6 address in brackets; perhaps a port.
 _HOST: Final = re.compile(r"([\w.-]+|\[[\da-fA-F:.]+\])(?::\d*)?", re.ASCII)
 
-#: So many values of the header Host are remembered, each with whether it may pass.
+#: The number of values of the header Host for which it is remembered whether they may pass.
 _HOSTS_REMEMBERED_MAX: Final = 64
 
 

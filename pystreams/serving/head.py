@@ -1,4 +1,4 @@
-"""What the server looks at in the head of a request, read in one pass over its headers."""
+"""The parts of a request's head that the server needs, read in one pass over its headers."""
 
 from __future__ import annotations
 

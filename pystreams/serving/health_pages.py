@@ -21,10 +21,12 @@ R = TypeVar("R")
 
 PATHS: Final = ("/metrics", "/live", "/ready", "/lag", "/threads")
 
-#: So many threads answer probes and scrapes, besides those of other pages: whoever reads these takes none away.
+#: The number of threads that answer probes and scrapes. Other pages have threads of their own, so they cannot take
+#: these away.
 _THREADS: Final = 16
 
-#: So many wait for the lag at once, in threads of their own, because the log may take its time; more get 503.
+#: The number of requests that may wait for the lag at once; more get 503. They have threads of their own, because the
+#: log may answer slowly.
 _LAGS: Final = 8
 
 
@@ -93,7 +95,7 @@ class HealthPages:
 
 
 def _unknown(why: str) -> Response:
-    """Never 0: that would have whoever scales by the lag end all processes but a few."""
+    """The answer when the lag is not known. It is not a lag of 0: an autoscaler would end most processes."""
     return refusal(
         503, "unknown", "the lag is not known now", why=why, hint="ask again in a moment", **RETRY_AFTER
     )

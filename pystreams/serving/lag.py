@@ -14,10 +14,10 @@ import msgspec
 from pystreams.clock import Clock
 from pystreams.serving.group_status import GroupStatus
 
-#: Who asks waits for so long for the log. KEDA gives up after three seconds.
+#: A request for the lag waits at most this long for the log, because KEDA gives up after three seconds.
 WAIT_S: Final = 2.0
 
-#: While the log does not answer, an answer of it counts for so long.
+#: While the log does not answer, its last answer is valid for this time.
 KEPT_MS: Final = 30_000
 
 

@@ -11,7 +11,7 @@ from starlette.types import Scope
 from pystreams.serving.head import Head
 from pystreams.serving.refusals import RETRY_AFTER, refusal
 
-#: So many requests are at work at once; more get 503. Those of probes do not count: when all others wait, they say why.
+#: The largest number of requests at once; more get 503. Probes do not count: they show why all others wait.
 REQUESTS_MAX: Final = 256
 
 #: The largest path, with its parameters.
@@ -34,7 +34,7 @@ def size_refusal(scope: Scope, head: Head) -> Response | None:
 
 
 def one_too_many(at_work: int) -> Response | None:
-    """The answer to a request while so many others are at work, if they are too many."""
+    """The refusal of a request if too many others are at work; None: there is room for it."""
     if at_work < REQUESTS_MAX:
         return None
     why = f"{REQUESTS_MAX} requests are at work"

@@ -13,7 +13,8 @@ from prometheus_client.registry import Collector
 from pystreams.metrics import Sample
 from pystreams.metrics.exposed import exposed_labels, exposed_name, meaning_of
 
-#: What OpenMetrics adds to the name of a family. A name that comes about in two ways has a scrape refused as a whole.
+#: The suffixes that OpenMetrics adds to the name of a family. If two families lead to the same name, Prometheus refuses
+#: the whole scrape.
 _SUFFIXES: Final = {"counter": ("", "_total", "_created"), "gauge": ("",), "unknown": ("",)}
 
 

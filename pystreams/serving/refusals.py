@@ -20,10 +20,10 @@ from pystreams.serving.query_errors import QueryError, as_query_error
 
 log = logging.getLogger(__name__)
 
-#: Nothing may be kept by anybody in between, nor taken for a page by a browser.
+#: Caches between server and client must not store answers, and browsers must not guess that an answer is a page.
 FRESH: Final[Mapping[str, str]] = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
-#: After so long what is not there now is worth another try.
+#: A client should repeat a request that was refused with 503 after this number of seconds.
 RETRY_AFTER: Final[Mapping[str, str]] = {"Retry-After": "1"}
 
 _CODES: Final = {404: "unknown-path", 405: "wrong-method"}

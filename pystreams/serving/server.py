@@ -21,10 +21,10 @@ from pystreams.serving.tls import Tls
 from pystreams.serving.turns import QuickTurns
 from pystreams.serving.watched import Watched
 
-#: The end of the server waits for so long for pages at which somebody is still at work.
+#: When the server ends, it waits at most this long for requests that are still at work.
 _END_S: Final = 5.0
 
-#: A connection without a request is kept for so long after the last answer.
+#: A connection without a request is kept for this time after the last answer.
 _KEEP_ALIVE_S: Final = 5
 
 #: The names of this machine, for itself.

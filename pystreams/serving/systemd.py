@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 #: How often to look at the application.
 _LOOK_S: Final = 1.0
 
-#: While the application restores its state, and while it stops, systemd is asked to wait for so long after each look.
+#: While the application restores its state, and while it stops, each look asks systemd to wait this much longer.
 _EXTENSION_S: Final = 30
 
 _STATUS_CHARACTERS_MAX: Final = 500

@@ -33,7 +33,7 @@ class RestoreState(msgspec.Struct, frozen=True):
 
 class ThreadNow(msgspec.Struct, frozen=True):
     """A thread. It is at ``part`` of its round (``group``, ``poll``, ``process``, ``commit``; ``nothing`` before the
-    first), for ``part_ms`` so far, with ``task`` if it is known. ``polled_ms``, ``committed_ms``: so many ms ago its
+    first), for ``part_ms`` so far, with ``task`` if it is known. ``polled_ms``, ``committed_ms``: the time since its
     last poll and commit ended; None: there was none yet."""
 
     name: str

@@ -15,7 +15,7 @@ from typing import Final
 #: saves.
 QUICK_S: Final = 0.002
 
-#: It stays that short for so long after the last request.
+#: The interval stays that short for this time after the last request.
 LASTS_S: Final = 1.0
 
 

@@ -1,4 +1,4 @@
-"""What the pages show."""
+"""The things that the pages show."""
 
 from __future__ import annotations
 

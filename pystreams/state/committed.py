@@ -38,7 +38,7 @@ R = TypeVar("R")
 #: By partition of the task's inputs, the offset up to which the stores hold it (exclusive).
 Offsets: TypeAlias = Mapping[TopicPartition, int]
 
-#: A reader of many entries looks after so many whether the task closes.
+#: A reader of many entries checks after each batch of this size whether the task closes.
 _ENTRIES_AT_ONCE: Final = 1_000
 
 
@@ -82,7 +82,8 @@ class CommittedStores:
         self._offsets: Offsets = {}
         self._is_open = False
         self._readers = 0
-        #: Held while the tables change, and by readers of a table in memory. Whoever has it may take the gate.
+        #: Held while the tables change, and by readers of a table in memory. A thread that needs both locks takes this
+        #: one first, and then the gate.
         self._changing = threading.RLock()
         #: Guards the fields above, for moments only. It is notified of new views and of the last reader's leaving.
         self._gate = threading.Condition()

@@ -77,7 +77,7 @@ class _Part:
         self.table: Any = layer.overlay.table
         #: The keys of ``layer.marks()`` among the database's metadata.
         self._mark_keys = {name: f"{name}/{self.spec.name}".encode() for name in LAYER_MARKS}
-        #: What the database has of them.
+        #: The marks as the database has them.
         self._written: dict[bytes, bytes] = {}
 
     def open(self, context: StoreContext) -> Any:

@@ -1,4 +1,4 @@
-"""What a running application sends over OpenTelemetry's protocol, OTLP: metrics, and traces of its tasks.
+"""Sends metrics of a running application, and traces of its tasks, over OpenTelemetry's protocol, OTLP.
 
 Begin with ``exporting``, which sends from ``with`` to its end. ``instruments`` shows the metrics to a meter,
 ``task_traces`` makes the spans, and ``trace_headers`` has the context of a trace in the headers of records.

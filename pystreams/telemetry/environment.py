@@ -14,8 +14,8 @@ from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioB
 
 from pystreams.errors import ConfigError
 
-#: Of the rounds of a task without a trace of its input, so many are sampled, if ``OTEL_TRACES_SAMPLER`` says nothing
-#: else: a busy thread makes up to 40 a second.
+#: The share of a task's rounds that are sampled if their input has no trace and ``OTEL_TRACES_SAMPLER`` is not set: a
+#: busy thread makes up to 40 rounds a second.
 DEFAULT_RATIO: Final = 0.05
 
 _PROTOCOL: Final = "http/protobuf"
@@ -56,7 +56,7 @@ def _check_protocol(variable: str, protocol: str) -> None:
 
 
 def resource_of(application_id: str, worker: int | None) -> Resource:
-    """What all metrics and spans of this process say of where they are from.
+    """The resource of this process: it says of all metrics and spans where they are from.
 
     ``OTEL_SERVICE_NAME`` and ``OTEL_RESOURCE_ATTRIBUTES`` come first; else the service has the application's name, and
     the instance a random id, as OpenTelemetry recommends. Workers share an environment: a given id gets their number.

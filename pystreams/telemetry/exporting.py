@@ -25,7 +25,7 @@ _END_MS: Final = 5_000.0
 
 
 class _Sending(NamedTuple):
-    """What sends metrics or traces, from a thread of its own."""
+    """A provider of metrics or traces and its exporter, which sends them from a thread of its own."""
 
     provider: MeterProvider | TracerProvider
     exporter: QuietMetricExporter | QuietSpanExporter
@@ -80,7 +80,7 @@ class Telemetry:
         self._end()
 
     def _end(self) -> None:
-        """Send what is left. What is not taken within five seconds is given up."""
+        """Send the rest. Whatever the receiver has not taken within five seconds is lost."""
         if self._instruments is not None:
             self._instruments.make_missing()
         endings = [

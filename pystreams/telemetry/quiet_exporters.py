@@ -22,8 +22,8 @@ _QUEUE_LOGGER: Final = "opentelemetry.sdk._shared_internal"
 
 
 class Outcome(logging.Filter):
-    """What has become of the exports of ``what``. Stands before the logger of an exporter, whose last line is the
-    reason."""
+    """Notes whether the exports of ``what`` succeed. It is a filter of the exporter's logger: the last line that this
+    logs is the reason of a failure."""
 
     def __init__(self, what: str, logger: str) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ from pystreams.ids import TaskId
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.telemetry.trace_headers import carrying, headers_of, sampled_contexts
 
-#: So many other traces a span links to at most.
+#: The largest number of other traces that a span links to.
 LINKS_MAX: Final = 32
 
 #: The attributes of a span, by what was counted in it.

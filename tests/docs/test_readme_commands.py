@@ -3,6 +3,7 @@ folder that has what a clone has: the applications and an environment."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -11,9 +12,14 @@ from pathlib import Path
 import pytest
 
 from apps import flights_report
+from apps.flights import MEAN_DELAYS, MeanDelay
+from apps.flights_feed import NEW_YEAR_MS
+from apps.flights_report import DAY_MS
+from pystreams import TimeWindowedSerde, Windowed, open_log
 from tests.docs.manual import DOCS, sections
 from tests.docs.shell import Shell
 from tests.docs.walk import file_of, walk
+from tests.environment import without
 
 ROOT = DOCS.parent
 README = ROOT / "README.md"
@@ -62,8 +68,19 @@ def test_activating_the_environment_brings_the_command(shell, tmp_path):
     assert Path(found.strip()).samefile(Path(sys.prefix) / "bin" / "pystreams")
 
 
-def test_the_demo_ends_by_telling_how_to_activate_it():
-    assert f"  [bold]{ACTIVATE}[/]\n" in flights_report.NEXT
+def test_the_demo_ends_by_telling_how_to_activate_it(tmp_path, capsys, monkeypatch):
+    without(monkeypatch, "PYSTREAMS_")
+    file = tmp_path / "log.db"
+    with open_log(file) as log:
+        log.create_topic(MEAN_DELAYS)
+        day = Windowed("F9", NEW_YEAR_MS, NEW_YEAR_MS + DAY_MS)
+        result = MeanDelay("Frontier Airlines Inc.", 3, 20.5)
+        log.produce(MEAN_DELAYS, day, result, key=TimeWindowedSerde(str, DAY_MS), value=MeanDelay)
+    monkeypatch.setattr(sys, "argv", ["flights_report", "--embedded-log", str(file)])
+    flights_report.main()
+    _, report, end = re.split(r"(?=Latest out of|What to try next)", capsys.readouterr().out)
+    assert "Frontier Airlines Inc." in report
+    assert f"  {ACTIVATE}\n" in end
 
 
 def test_whatever_is_not_run_has_its_reason():

@@ -1,4 +1,4 @@
-"""T5, T6: tasks are spread over threads and processes; joining moves one task only; a thread too many says so."""
+"""T5, T6, T10: tasks are spread over threads and processes; joining moves one task only; a thread too many says so."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Who asks a process for a key gets its value, or None if there is none in any process, or is told who has its
-partition: "elsewhere" is never taken for "absent"."""
+"""T12: a process that is asked for a key answers with its value, with None if no process has the key, or with an error
+that names the owner of its partition: "elsewhere" is never taken for "absent". All processes together have each key
+once."""
 
 from __future__ import annotations
 

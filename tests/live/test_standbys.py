@@ -1,5 +1,5 @@
-"""A process with standbys takes over without restoring, also after ``kill -9``; a task with much state moves when the
-process to which it goes has warmed up."""
+"""T7: a process with standbys takes over without restoring, also after ``kill -9``; a task with much state moves when
+the process to which it goes has warmed up."""
 
 from __future__ import annotations
 

@@ -205,8 +205,8 @@ class _Run:
 
 
 def _pieces(range: InputRange, offsets_max: int, archived: Index) -> Iterator[InputRange]:
-    """A range in pieces of at most so many offsets; an empty one as it is, where the archive knows nothing of the
-    partition yet: where that stands is known then."""
+    """A range in pieces of at most ``offsets_max`` offsets. An empty range stays as it is if the archive knows nothing
+    of the partition yet: it shows the archive where the partition stands."""
     start = range.start
     if start == range.end and range.partition not in archived.covered:
         yield range

@@ -52,8 +52,8 @@ def type_of_schema(schema: Schema, *, of_pydantic: bool = False) -> Typed:
     """The type for a schema of a Python type, ``{"type": node, "objects": [...]}``. ``of_pydantic``: values may be in
     root models, which the schema does not show.
 
-    What has no type (any value, a union, a class that is only known by name, a mapping of any values, an object within
-    itself) is ``TEXT``, and so only the smallest part of a value that has none.
+    A part of a value that has no type (any value, a union, a class that is only known by name, a mapping of any values,
+    an object within itself) is ``TEXT``; the parts around it keep their types.
     """
     return _Types(schema["objects"], of_pydantic).of(schema["type"])
 

@@ -31,7 +31,7 @@ from pystreams.serde.primitives import BytesSerde, IntSerde, StrSerde
 from pystreams.timestamps import RecordTimestamp, resolve_extractor
 from pystreams.topology.nodes import Node, ProcessorNode
 
-#: So many rows are processed at once.
+#: The number of rows that are processed at once.
 COLUMN_ROWS: Final = 16_384
 
 _INT64_BYTES: Final = 8

@@ -37,8 +37,8 @@ class TableFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableBatch:
-    """What a backfill adds to a table in one commit. The commit has the ``name``, by which it is found again. The
-    backfill began at ``since_ms`` (ms since 1970), so older commits need not be searched."""
+    """Rows that a backfill adds to a table in one commit. By its ``name`` the commit is found again. The backfill began
+    at ``since_ms`` (ms since 1970), so older commits need not be searched."""
 
     name: str
     since_ms: int
@@ -85,7 +85,7 @@ class Executor(Protocol):
         partitions: int,
         after: LogAfter | None,
     ) -> Source:
-        """A DataFrame, and the log ``after`` it, as the source of a topic with so many partitions. Raises
+        """A DataFrame, and the log ``after`` it, as the source of a topic with ``partitions`` partitions. Raises
         ``ConfigError`` for columns that do not fit, before anything is read, and if this executor cannot read
         DataFrames."""
         ...

@@ -143,7 +143,7 @@ class InlineExecutor:
         return outcome
 
     def join_shares(self, job: SliceJob, task: int, count: int) -> TaskOutcome:
-        """Stage a task, of which so many shares are staged."""
+        """Stage a task by joining its ``count`` shares, which are staged."""
         staging, slice = self._own(job.staging), job.work.slice.index
         work_dir = str(staging.folder_of(slice))
         shares = staging.shares(slice, task, count)

@@ -32,11 +32,11 @@ Sequences = Mapping[TopicPartition, tuple[int, int]]
 _KEYS_MAX = 65_536
 _KEY_BYTES_MAX = 128
 
-#: Records become rows when they have so many bytes, in all and on average in each queue; or ``_BYTES``.
+#: Records become rows when they reach both sizes, the first in all and the second on average per queue; or ``_BYTES``.
 _SEALED_BYTES = 1024 * 1024
 _QUEUE_BYTES = 25 * 1024
 _BYTES = 32 * 1024 * 1024
-#: Rows of a partition are handed on when they have so many bytes, or all together ``_BYTES``.
+#: Rows of a partition are handed on when they reach this size, or all rows together reach ``_BYTES``.
 _BATCH_BYTES = 256 * 1024
 #: The bytes of a record beside its key, value and headers.
 _RECORD_BYTES = 100

@@ -23,7 +23,7 @@ from pystreams.backfill.sources.ranges import InputRange
 #: A task with fewer records is not cut: its result would not come sooner.
 CUT_RECORDS: Final = 100_000
 
-#: Nor is one that has at most so many times what each process has on average.
+#: Nor is one that has at most this multiple of the average of a process.
 _EVEN: Final = 1.2
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pystreams.backfill.exchange.rows import EXCHANGE_SCHEMA, Arrow
 
-#: They are read again in batches of about so many bytes.
+#: They are read again in batches of about this size.
 _BATCH_BYTES = 1024 * 1024
 
 

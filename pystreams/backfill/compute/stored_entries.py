@@ -18,7 +18,7 @@ from pystreams.state.spec import TIMED_KINDS, StoreSpec
 from pystreams.state.store import LogChange, Store
 
 _DIRECTORY = "change-times"
-#: So many are kept in memory.
+#: The number of timestamps that are kept in memory.
 MEMORY_ENTRIES = 50_000
 
 

@@ -50,7 +50,7 @@ from pystreams.state.value_forms import with_headers_apart
 K = TypeVar("K")
 V = TypeVar("V")
 
-#: Entries of a store that are handed on together, or so many bytes of them.
+#: The entries of a store that are handed on together: this number, or this size.
 _ENTRIES = 10_000
 _ENTRIES_BYTES = 1024 * 1024
 

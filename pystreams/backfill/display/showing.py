@@ -17,10 +17,10 @@ from pystreams.user_code import in_notebook
 
 @contextmanager
 def showing(progress: OnProgress | bool, plan: BackfillPlan, left: str) -> Iterator[OnProgress | None]:
-    """What the driver is to call with the progress of its tasks: ``progress`` if it is a function. True: bars in a
-    notebook or on a terminal, and nothing where there is neither; False: nothing.
+    """The function that the driver calls with the progress of its tasks: ``progress`` itself if it is a function. True:
+    one that shows bars in a notebook or on a terminal, or None where there is neither; False: None.
 
-    ``left`` is what a notebook shows of a backfill that has stopped: what is left of it.
+    ``left`` is the text that a notebook shows if the backfill has stopped: it says what is left to do.
     """
     if not isinstance(progress, bool):
         yield progress

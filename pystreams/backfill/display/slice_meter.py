@@ -1,4 +1,4 @@
-"""What is done of each slice, what is left, and how fast it goes, from the reports of its tasks."""
+"""The progress of each slice, from the reports of its tasks: the work that is done and left, and the speed."""
 
 from __future__ import annotations
 

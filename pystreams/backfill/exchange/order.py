@@ -22,7 +22,7 @@ QueueId = tuple[str, int]
 #: Where a row is: its ``queue_time`` and its queue. Rows of one place follow each other by sequence.
 Place = tuple[int, QueueId]
 
-#: Rows that ``in_order`` merges at once, at least; or so many bytes of them.
+#: The rows that ``in_order`` merges at once: at least this number, or this size.
 _MERGED_ROWS = 20_000
 _MERGED_BYTES = 4 * 1024 * 1024
 

@@ -17,7 +17,7 @@ from pystreams.backfill.exchange.rows import Arrow, combined, counted
 from pystreams.backfill.sources.folder import Folder, hive_folder
 from pystreams.errors import StateError
 
-#: A file's rows are written in groups of about so many bytes: with small groups, readers are slow.
+#: A file's rows are written in groups of about this size, because readers are slow with small groups.
 _GROUP_BYTES: Final = 16 * 1024 * 1024
 
 

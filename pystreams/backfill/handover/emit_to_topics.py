@@ -17,7 +17,7 @@ from pystreams.clock import SystemClock
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 
-#: A transaction holds about so many records: that is what a worker that is killed does again.
+#: A transaction holds about this number of records. After a worker was killed, no more than these are written again.
 TRANSACTION_RECORDS: Final = 20_000
 
 _MARKS: Final = {"cleanup.policy": "compact", "retention.ms": "-1"}
@@ -50,7 +50,7 @@ def emitter_id(application_id: str, partition: TopicPartition) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EmitToTopic:
-    """An ``executor.PartitionFunction``: who does it again goes on where the last transaction ended. ``attempt`` names
+    """An ``executor.PartitionFunction``: a repetition goes on after the last transaction. ``attempt`` names
     the hand-over that it is part of; None: it is part of none."""
 
     open_broker: Callable[[], Broker]

@@ -289,7 +289,7 @@ class _OverflowWrites:
         self._clock = clock
 
     def of(self, task: TaskId, partitions: int) -> Overflow:
-        """The overflow of one of so many tasks of a sub-topology."""
+        """The overflow of a task, whose sub-topology has this number of ``partitions``."""
         return OverflowWriter(
             self._application_id, task, partitions, self._topics, self._collect, self._clock
         )

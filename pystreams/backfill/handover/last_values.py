@@ -16,9 +16,10 @@ from pystreams.state.formats import pack_int64
 from pystreams.state.value_forms import with_headers_joined
 from pystreams.topics.committed_batches import SilentPartitionError, committed_batches
 
-#: So much of a partition is kept in memory: less than half of the time that the disk takes for each entry.
+#: The part of a partition that is kept in memory. There, an entry takes less than half of the time that it takes on
+#: disk.
 MEMORY_BYTES: Final = 64 * 1024 * 1024
-#: A changelog that gives nothing for so long, though there must be more, cannot be read now.
+#: A changelog that gives nothing for this time, though there must be more, cannot be read now.
 _SILENCE_MS_MAX = 60_000.0
 
 

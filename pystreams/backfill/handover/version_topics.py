@@ -21,7 +21,7 @@ from pystreams.topics.topic_plan import LONGEST_MS, TopicPlan, internal_topics
 log = logging.getLogger(__name__)
 
 _LAG = "min.compaction.lag.ms"
-#: Of the day that the lag is longer than the history, so much may be used up in a topic that is there and empty.
+#: The lag is a day longer than the history. In a topic that exists and is empty, this part of the day may be used up.
 _SPARE_MS = 12 * 60 * 60 * 1000
 
 

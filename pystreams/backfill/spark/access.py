@@ -1,4 +1,4 @@
-"""What a backfill needs of Spark beyond a session, which depends on where Spark's driver is.
+"""The access to Spark that a backfill needs beyond a session. It depends on where Spark's driver is.
 
 It is in this process (``classic``), with a JVM that this process calls, or in a server of Spark Connect (``connect``).
 """
@@ -62,7 +62,7 @@ def parallelism_of(session: SparkSession) -> int:
     """How many tasks Spark begins with if nobody says how many."""
     if _is_classic(session):
         return session.sparkContext.defaultParallelism
-    # Spark Connect has no such question, but a range has so many partitions.
+    # Spark Connect cannot be asked for the default parallelism, but a range has that number of partitions.
     return session.range(10_000).select(sql.spark_partition_id().alias("id")).distinct().count()
 
 

@@ -46,7 +46,8 @@ def prepare(session: SparkSession, table: SparkTable, columns: StructType) -> No
     try:
         found = _columns(session, table)
     except (PySparkException, Py4JJavaError):
-        # It is missing, or whatever hinders reading hinders creating it, too, and says why.
+        # Either the table is missing, or the reason why it cannot be read also prevents creating it. Then the error of
+        # the creation says why.
         found = _created(session, table, columns)
     wrong = _mismatches(columns, found)
     if wrong:

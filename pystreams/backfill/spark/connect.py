@@ -32,7 +32,8 @@ class ConnectAccess:
             )
         self._users_session = session
         self.session: SparkSession = session.newSession()
-        # One that is left over closes its connection when Python has ended all threads, and waits for one of them.
+        # A session that is not stopped here closes its connection later, when Python has ended all threads, and then
+        # waits for one of them.
         atexit.register(self.session.stop)
         for one in (session, self.session):
             for path in py_files:

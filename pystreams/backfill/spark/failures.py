@@ -21,7 +21,7 @@ from pystreams.errors import AppLoadError
 _MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
 #: The last line of a traceback of Python.
 _RAISED = re.compile(r"^(?!java\.|org\.|scala\.)[A-Za-z_][\w.]*(?:Error|Exception)\b.*", re.MULTILINE)
-#: What a server of Spark Connect, or the way to it, says.
+#: The message of a server of Spark Connect, or of the connection to it.
 _GRPC = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
 #: How the JVM begins what it says.
 _JAVA_PREFIX = re.compile(

@@ -53,7 +53,7 @@ _CODEC = pa.Codec("zstd", compression_level=1)
 #: The length of the bytes before they were compressed stands before them.
 _LENGTH = Struct("<q")
 
-#: A packed row has at most about so many bytes before it is compressed: Spark holds several at a time.
+#: A packed row has at most about this size before it is compressed, because Spark holds several rows at a time.
 PACKED_BYTES = 1024 * 1024
 
 

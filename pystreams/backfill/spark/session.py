@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from pystreams.backfill.spark.arrow import no_word_about_pandas
 from pystreams.backfill.spark.masters import is_connect, with_retries
 
-#: So often a server of Spark Connect is asked again whether it is there: for some five seconds, not for ten minutes.
+#: The number of attempts after the first one to reach a server of Spark Connect. They take about five seconds; Spark's
+#: default takes ten minutes.
 _CONNECT_RETRIES: Final = 4
 
 

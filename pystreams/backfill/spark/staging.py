@@ -43,7 +43,7 @@ _WRITING: Final[Mapping[str, str]] = {
     "maxRecordsPerFile": "0",
 }
 
-#: So many packed rows come to the driver at once.
+#: The number of packed rows that come to the driver at once.
 _FETCHED_ROWS: Final = 16
 
 

@@ -29,9 +29,9 @@ from pystreams.ids import TopicPartition
 
 _OUTCOME_FILE = "outcome.json"
 
-#: A file's rows are written in groups of about so many bytes.
+#: A file's rows are written in groups of about this size.
 _GROUP_BYTES = 4 * 1024 * 1024
-#: At most so many bytes wait for their group, over all files of a task.
+#: The largest size of all rows that wait for their group, over all files of a task.
 _WAITING_BYTES_MAX = 64 * 1024 * 1024
 
 

@@ -26,7 +26,7 @@ from pystreams.broker.port import Broker
 from pystreams.ids import TopicPartition
 from pystreams.stream_time import NO_TIME
 
-#: So many places that both sides have are removed at once.
+#: The number of places that are removed at once, once both sides were compared there.
 _REMOVED: Final = 10_000
 
 

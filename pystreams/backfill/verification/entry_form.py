@@ -28,7 +28,7 @@ _NUMBER_BYTES: Final = 4
 _LENGTH_BYTES: Final = 4
 #: Before a version's value: there is one, or none.
 _VALUE, _DELETED = b"\x01", b"\x00"
-#: So many changes are gathered before they are stored.
+#: The number of changes that are gathered before they are stored.
 _GATHERED: Final = 10_000
 
 

@@ -6,9 +6,9 @@ after the ends of its changelogs were read, the changelogs up to there belong to
 show a transaction a little later than the offsets do; its records are behind the end then, and their keys count as
 changed since. An application that does not commit so (at least once, on Kafka) has to be stopped.
 
-What the application has read must have reached its stores, too: nothing may wait in a repartition topic, and no step's
-time may wait for tasks that lag. So with repartition topics all tasks must be found at one moment; without them, each
-may have a moment of its own.
+All records that the application has read must have reached its stores, too: none may wait in a repartition topic, and
+no step's time may wait for tasks that lag. So with repartition topics all tasks must be found at one moment; without
+them, each may have a moment of its own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pystreams.topology.partitions import Partitioning, resolve_partitions
 
 #: Between two looks at the application.
 _PAUSE_S: Final = 0.05
-#: Records of a repartition topic that do not arrive for so long belong to an open transaction.
+#: Records of a repartition topic that do not arrive for this time belong to an open transaction.
 _SILENCE_MS: Final = 2_000.0
 
 

@@ -29,11 +29,11 @@ from pystreams.state.value_forms import with_headers_joined
 from pystreams.stream_time import NO_TIME
 from pystreams.topics.committed_batches import SilentPartitionError, committed_batches
 
-#: So much of a partition is kept in memory.
+#: The part of a partition that is kept in memory; the rest is on disk.
 MEMORY_BYTES: Final = 64 * 1024 * 1024
-#: A changelog that gives nothing for so long, though there must be more, cannot be read now.
+#: A changelog that gives nothing for this time, though there must be more, cannot be read now.
 _SILENCE_MS_MAX: Final = 60_000.0
-#: So many keys are noted at once.
+#: The number of keys that are noted at once.
 _NOTED: Final = 10_000
 
 

@@ -36,7 +36,7 @@ class ShownEntries:
         self._store = store
 
     def shown(self, differences: Iterable[Difference]) -> list[ShownDifference]:
-        """The differences, decoded. What the store's types cannot read is shown as bytes."""
+        """The differences, decoded. Values that the store's types cannot read are shown as bytes."""
         return [self._shown(one) for one in differences]
 
     def _shown(self, one: Difference) -> ShownDifference:

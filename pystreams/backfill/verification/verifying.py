@@ -28,9 +28,9 @@ from pystreams.clock import Clock, SystemClock
 from pystreams.errors import ConfigError, StateError
 from pystreams.stream_time import NO_TIME
 
-#: By default so long for a moment at which all that was read is in the stores.
+#: The default of the time to wait for a moment at which all that was read is in the stores.
 WAIT_MS: Final = 10_000.0
-#: By default so many differences of each store are kept.
+#: The default of the number of differences that are kept of each store.
 LIMIT: Final = 20
 
 
@@ -57,11 +57,11 @@ def verify(
     """Compute history again, and compare it with the stores of the live application on this log.
 
     - ``broker``: the log, opened as the application opens it (on Kafka with ``exactly_once``, if it does so).
-    - ``sources``, ``executor``, ``settings``, ``progress``: as for ``backfill``. What the application passes over, as
-      records of aborted transactions with ``exactly_once``, its sources have to pass over, too.
+    - ``sources``, ``executor``, ``settings``, ``progress``: as for ``backfill``. Records that the application passes
+      over, such as those of aborted transactions with ``exactly_once``, its sources have to pass over, too.
     - ``staging``: where history is computed; it is kept. None: in a temporary folder of this machine.
-    - ``wait_ms``: so long for a moment at which all that the application has read has reached its stores.
-    - ``limit``: so many differences of each store are kept. All are counted.
+    - ``wait_ms``: the longest wait for a moment at which all that the application has read has reached its stores.
+    - ``limit``: the number of differences that are kept of each store. All are counted.
 
     Raises what ``backfill`` raises; ``BrokerError`` for an application that is not at rest; ``OffsetOutOfRangeError``
     for sources that do not hold all that it has processed; ``TopologyError`` if another version of it ran last.

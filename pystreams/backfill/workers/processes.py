@@ -37,13 +37,13 @@ log = logging.getLogger(__name__)
 P = TypeVar("P")
 R = TypeVar("R")
 
-#: So often a task is begun whose process dies, as on Spark.
+#: How often a task is begun if its processes die; as on Spark.
 ATTEMPTS_MAX: Final = 4
 
 #: Workers that have nothing to do end after this time. Between two slices, and before a hand-over, they stay.
 _IDLE_S: Final = 10
 
-#: A worker looks so often whether its driver lives.
+#: A worker checks at this interval whether its driver lives.
 _LOOK_S: Final = 1.0
 
 _HERE: Final = "127.0.0.1"
@@ -166,7 +166,7 @@ class ProcessExecutor(InlineExecutor):
 
 
 class _Part(NamedTuple):
-    """A task of a slice, or one share of it; or with ``joins`` the joining of so many shares."""
+    """A task of a slice, or one share of it; or the joining of ``joins`` shares."""
 
     task: int
     share: Share | None = None

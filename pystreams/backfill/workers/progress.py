@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 _INTERVAL_MS = 1_000
 
-#: The listener looks so often whether it is to end.
+#: The listener checks at this interval whether it is to end.
 _PAUSE_S = 0.1
 
 #: Token, task, records, whether finished.

@@ -94,7 +94,7 @@ class EmbeddedConsumer:
 
     @staticmethod
     def _wait(nap_ms: float) -> None:
-        """A function of its own, so that profiles tell waiting from reading."""
+        """A function of its own, so that profiles show waiting and reading apart."""
         time.sleep(nap_ms / 1000)
 
     def _fetch(self) -> list[RecordBatch]:

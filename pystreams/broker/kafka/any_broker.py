@@ -11,7 +11,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 
 from pystreams.clock import Deadline
 
-#: A broker that has not answered for so long may be frozen: another one is asked.
+#: A broker that has not answered for this time may be frozen: another one is asked.
 _SILENCE_MS: Final = 2_000.0
 
 

@@ -45,12 +45,12 @@ HELD_BYTES_MAX = 8 << 20
 #: If more partitions than this are paused, they share the limits of this many.
 HELD_PARTITIONS_MAX = 8
 
-#: So long after all brokers were down, a client to which nothing has come is replaced.
+#: A client that has received nothing for this time after all brokers were down is replaced.
 RENEW_AFTER_MS = 10_000.0
 
 _METADATA_TIMEOUT_S = 10.0
 _LEADERS_TIMEOUT_S = 1.0
-#: For so long leaders are taken for the same.
+#: The leaders of a topic are looked up again after this time at the earliest.
 _LEADERS_FRESH_MS = 5_000.0
 
 _ERROR = Message.error
@@ -265,7 +265,7 @@ class KafkaConsumer:
             raise failure(error_of(exception), "Reading from Kafka failed", where=self._where) from None
         return messages
 
-    # Functions of their own, so that profiles tell waiting from reading.
+    # Functions of their own, so that profiles show waiting and reading apart.
 
     @staticmethod
     def _pause(timeout_ms: float) -> None:

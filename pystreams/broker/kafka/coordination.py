@@ -43,7 +43,7 @@ if logging.getLogger("kafka").level == logging.NOTSET:
 T = TypeVar("T")
 
 _RETRY_PAUSE_S: Final = 0.05
-#: A coordinator that has not answered for so long may be frozen: it is looked up again, if a request may be repeated.
+#: A coordinator that has not answered for this time may be frozen: it is looked up again, if a request may be repeated.
 _SILENCE_MS: Final = 3_000.0
 
 #: Another broker is the coordinator, or it is not ready: find it and try again.

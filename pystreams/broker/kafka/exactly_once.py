@@ -85,7 +85,7 @@ class ExactlyOnceProducer(RecordSender):
         self._connection = connection
         #: The client's producer id, once the transactional id is its own.
         self._id: ProducerId | None = None
-        #: That of a former client whose transaction may be open, until the id is settled.
+        #: The producer id of a former client whose transaction may be open, until the transactional id is settled.
         self._left_open: ProducerId | None = None
         self._begun = False
         self._begun_ms = 0.0

@@ -41,7 +41,7 @@ def fence_the_dead(
     where = f"group {content.group}, {where}"
     connection.forget_coordinators()
     try:
-        # First the transactions, then the members: who opens one is a member before.
+        # First the transactions, then the members: a thread is a member before it opens a transaction.
         last = connection.transactions(transactional_ids_of(content.group))
         members = connection.members_ids(content.group) if last else set[str]()
         dead = _open(connection, content, [one for one in last if one.transactional_id not in members])

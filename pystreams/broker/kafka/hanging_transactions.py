@@ -12,7 +12,8 @@ is an empty transaction of the same transactional id in these partitions, which 
 both.
 Source: KIP-664, for the request that asks a partition.
 
-What is not found: a transaction whose successor had begun before the broker was killed, and is in the same partitions.
+One kind of hanging transaction is not found: its successor had begun before the broker was killed, and is in the same
+partitions.
 """
 
 # pyright knows an older kafka-python by heart.
@@ -71,12 +72,12 @@ class HangingTransactions:
         self._where = where
         #: The outcome of a transaction of a producer id that may still hang, although the coordinator has forgotten it.
         self._outcome: tuple[int, bool] | None = None
-        #: Who may have an empty transaction open.
+        #: The producer id that may have an empty transaction open.
         self._empty: ProducerId | None = None
 
     def end(self, connection: TransactionConnection) -> None:
-        """End what hangs of the last transaction, after it is over itself: it is aborted if it is ongoing. Whoever has
-        the transactional id is fenced in both cases."""
+        """Abort the last transaction if it is ongoing, wait until it is over, and then end it in each partition where
+        it still hangs. To abort it and to end it both fence the producer that has the transactional id."""
         deadline = Deadline(SystemClock(), REQUEST_TIMEOUT_MS)
         look_at_hidden = True
         while (over := self._wait_for_end(connection)) is not None:
@@ -178,7 +179,7 @@ def producers_with_open(
 def _described(
     connection: TransactionConnection, content: TransactionContent, timeout_ms: float, found: _Found
 ) -> Iterator[tuple[TopicPartition, Any]]:
-    """What the leaders of all partitions say about their producers; hidden ones are added to ``found``."""
+    """The producers of all partitions, as their leaders describe them; hidden partitions are added to ``found``."""
     leaders = _leaders(connection, {*content.topics, _OFFSETS_TOPIC}, timeout_ms, found)
     for node, partitions in leaders.items():
         topic = DescribeProducersRequest.TopicRequest

@@ -48,7 +48,7 @@ _FLUSH_TIMEOUT_S: Final = 30.0
 _REPORT_RECORDS: Final = 500
 #: While a commit waits for a flush, it keeps its member alive this often.
 FLUSH_SLICE_S: Final = 0.5
-#: When records have not been acknowledged for so long, their leaders are looked up, again and again.
+#: When records have not been acknowledged for this time, their leaders are looked up, again and again.
 _SILENCE_MS: Final = 2_000.0
 _LEADERS_TIMEOUT_S: Final = 1.0
 

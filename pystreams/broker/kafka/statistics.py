@@ -18,12 +18,12 @@ from pystreams.metrics import Sample, Tags, names
 log = logging.getLogger(__name__)
 
 _US_PER_MS: Final = 1_000
-#: A client that has missed so many reports is closed, or does not poll.
+#: A client that has missed this number of reports is closed, or does not poll.
 _REPORTS_KEPT: Final = 6
 
 
 class _Window(msgspec.Struct, frozen=True):
-    """What was measured since the last report, or nothing: ``cnt`` is 0 then."""
+    """The measurements since the last report. If there were none, ``cnt`` is 0."""
 
     avg: int = 0
     max: int = 0

@@ -1,4 +1,4 @@
-"""Requests about a group of a stream application from others than its members: who is in it; remove the dead."""
+"""Requests of non-members about the group of a stream application: list its members, remove the dead ones."""
 
 # pyright knows an older kafka-python by heart.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false

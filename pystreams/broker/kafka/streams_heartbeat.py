@@ -36,7 +36,7 @@ FINGERPRINT_TAG: Final = "pystreams.fingerprint"
 NO_ENDPOINTS: Final = -1
 
 _SUBTOPOLOGY: Final = Request.Topology.Subtopology
-#: The broker tells all members the host and the port of each owner, for interactive queries. A thread of a process
+#: The broker gives all members the host and the port of each owner, for interactive queries. A thread of a process
 #: without an endpoint gives its name as the host, with this port.
 _NO_PORT: Final = 1
 
@@ -59,7 +59,7 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Who has which partitions. A process with an endpoint has that as the name of all its threads."""
+    """The owners and followers of partitions. If a process has an endpoint, this is the name of all its threads."""
 
     owners: Mapping[TopicPartition, str] = field(default_factory=dict)
     followers: Mapping[TopicPartition, tuple[str, ...]] = field(default_factory=dict)

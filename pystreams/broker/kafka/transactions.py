@@ -31,7 +31,7 @@ _INIT_TIMEOUT_S: Final = 60.0
 _COMMIT_TIMEOUT_S: Final = 300.0
 _ABORT_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.05
-#: Delivery reports are polled after each so many records, as in ``producer.py``.
+#: Delivery reports are polled each time this number of records was sent, as in ``sending.py``.
 _REPORT_RECORDS: Final = 500
 
 

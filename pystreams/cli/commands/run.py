@@ -262,7 +262,7 @@ def _show_config(application: str, setting: list[str] | None, flags: dict[str, A
 
 
 def _run_workers(job: Job, workers: int, watch: WatchOptions) -> int:
-    """The exit code of so many workers that all have this job, each with its number."""
+    """The exit code of a run with this number of workers. All have the same job, each with its own number."""
     import msgspec
 
     from pystreams.cli.commands.workers.supervisor import run_workers

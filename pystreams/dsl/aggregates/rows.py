@@ -165,7 +165,7 @@ class RowSerde(JsonSerde[Any]):
 
 
 class StoredRowSerde(JsonSerde[Any]):
-    """Rows with their states, as JSON. What it reads is shown as ``RowSerde`` shows it."""
+    """Rows with their states, as JSON. Rows that it reads are shown as ``RowSerde`` shows them."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows

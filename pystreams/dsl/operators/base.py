@@ -119,7 +119,8 @@ class OperatorEnvironment(Protocol):
 
 
 def misses_of_joiner(environment: OperatorEnvironment, joiner: UserFunction) -> Misses:
-    """What both sides of a join have missed until one of them finds something: they have the same joiner."""
+    """The misses of a join, which are counted until one of its records finds a partner. The two sides of a join have
+    the same joiner, and so they get the same misses."""
     return environment.shared(f"misses of joiner {id(joiner)}", lambda: Misses(every=False))
 
 
@@ -162,7 +163,7 @@ class HoldingOperation(ObjectOperation):
     """An operation that holds what it computes, where nobody sees it before it is final."""
 
     def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
-        """Make the operator that holds results, up to about so many bytes, until they are final or it is flushed."""
+        """Make the operator that holds results, up to about ``bytes_max``, until they are final or it is flushed."""
         raise NotImplementedError
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 from pystreams.dsl.operators.final_results import Room
 from pystreams.dsl.operators.state_columns import BATCH_RECORDS
 
-#: So many aggregates are encoded to know how large they are.
+#: The number of aggregates that are encoded to estimate how large all of them are.
 SAMPLE_ROWS: Final = 20
-#: So many records come before the first look; twice as many before each one after it, up to a whole batch.
+#: The number of records before the first look. It doubles with each look, up to a whole batch.
 _FIRST_RECORDS: Final = 64
 _FREE_PART: Final = 16
 
@@ -25,12 +25,12 @@ class Looks:
         self._room = room
         self._held = held
         self._records_max = _FIRST_RECORDS
-        #: So many records come before the next look.
+        #: The number of records until the next look.
         self.records = 0
         self.begin()
 
     def due(self, records: int) -> bool:
-        """Whether the next look is due when so many more records were added, which are not more than ``records``."""
+        """Note that ``records`` were added, at most ``self.records``. Returns whether the next look is due."""
         self.records -= records
         return not self.records
 

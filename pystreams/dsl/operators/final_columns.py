@@ -214,7 +214,7 @@ class LastRecords:
         self._came_from: tuple[str | None, int] = (None, -1)
 
     def resize(self, size: int) -> None:
-        """Have so many places."""
+        """Make room for ``size`` places."""
         self._offsets = extended(self._offsets, size, 0)
         self._timestamps = extended(self._timestamps, size, 0)
 

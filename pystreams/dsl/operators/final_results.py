@@ -29,7 +29,7 @@ OLD_VALUES = "the steps after it see old values"
 #: bytes of its encoding.
 _ENTRY_BYTES = 300
 _OBJECT_FACTOR = 4
-#: Sizes are looked at for the first time when so many entries are held, and then with each doubling.
+#: Sizes are looked at for the first time when this number of entries is held, and then with each doubling.
 _FIRST_ENTRIES = 64
 _SAMPLE_ENTRIES = 20
 
@@ -124,12 +124,12 @@ def aggregates_of(held: Mapping[Any, Entry]) -> Iterator[Any]:
 
 
 class Room:
-    """How many entries fit into so many bytes, by the size that a few of them have."""
+    """How many entries fit into ``bytes_max``, estimated by the size of a few of them."""
 
     def __init__(self, environment: OperatorEnvironment, store: StoreSpec, bytes_max: int) -> None:
-        #: So many fit, as far as is known.
+        #: The number of entries that fit, as far as is known.
         self.fit = min(_FIRST_ENTRIES, max(1, bytes_max // _ENTRY_BYTES))
-        #: Ask ``full`` when so many are held.
+        #: Ask ``full`` when this number of entries is held.
         self.entries = self.fit
         self._bytes_max = bytes_max
         self._environment = environment
@@ -158,8 +158,8 @@ def writing(environment: OperatorEnvironment) -> Iterator[None]:
 
 
 def failed_while_holding(environment: OperatorEnvironment, error: Exception) -> FoldingError:
-    """A function may have changed its aggregate before it failed, and who has changed one that cannot be written is
-    not known: the handlers need what was before."""
+    """The error for a failure that names no record. A function may have changed its aggregate before it failed; and if
+    an aggregate cannot be written, the record that changed it is not known. The handlers need the state before."""
     return FoldingError(
         f"step {environment.node_name} has failed while it held its results back",
         why=summarize(error),

@@ -30,12 +30,12 @@ from pystreams.errors import FoldingError
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.state.spec import StoreSpec
 
-#: So many records that are written as they are wait for the partials before them; more if they come between two looks
-#: at what is held.
+#: The number of records that may wait to be written as they are, after the partials before them. It may be exceeded
+#: between two looks at what is held.
 _ROWS_MAX: Final = 10_000
 _FIRST_PLACES: Final = 1024
-#: So many records wait, at most. What is done once for a batch costs little by then, and the caches of the processor
-#: still have the keys and values.
+#: The largest number of records that wait to be added as a batch. A batch of this size makes the work that is done once
+#: per batch cheap, and its keys and values still fit into the caches of the processor.
 _WAITING_MAX: Final = 4096
 
 
@@ -151,8 +151,8 @@ class Partials(ABC):
         self._rows: list[tuple[Queue, Row]] = []
         self._environment = environment
         self._looks = Looks(Room(environment, spec, bytes_max), self._held)
-        #: What waits: by record, and by number the headers of those that have any. Values are as they were taken, and
-        #: keys that are not kept are addresses.
+        #: The records that wait, each with its key, value and timestamp; the headers of those that have any are by
+        #: number. Values are as they were taken, and keys that are not kept are addresses.
         self._waiting_keys: list[Any] = []
         self._waiting_values: list[Any] = []
         self._waiting_timestamps: list[int] = []
@@ -162,7 +162,7 @@ class Partials(ABC):
 
     @abstractmethod
     def _placed(self, records: Records) -> tuple[Any, Any]:
-        """What is added: the numbers of the records (None: all of them), and their places. Other records are given to
+        """The numbers of the records that are added (None: all of them), and their places. Other records are given to
         ``_add_row``."""
 
     @property
@@ -306,7 +306,7 @@ class Partials(ABC):
         row = Row(sequence, time, self._key_bytes[key], content, timestamp, headers)
         self._rows.append((self._queue(key), row))
 
-    # What is held
+    # Held partials
 
     def _held(self) -> int:
         return max(self._size, len(self._keys))

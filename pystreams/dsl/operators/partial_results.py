@@ -67,9 +67,9 @@ QueueOf: TypeAlias = Callable[[bytes], Queue]
 
 
 class Functions(NamedTuple):
-    """What makes partials for one store."""
+    """The functions that make partials for one store."""
 
-    #: The columns that hold the partials, and what makes aggregates of their states.
+    #: The columns that hold the partials, and the row that makes aggregates of their states.
     row: AggregateRow
     columns: Sequence[StateColumn]
     #: Whether an aggregate may be merged with others in any order; None: all may.

@@ -18,9 +18,9 @@ _ROWS: Final = "and whether the table has rows"
 
 
 class Partner(NamedTuple):
-    """What the records of a join look for (``a row in table customers``), and what to look at if none finds it.
+    """The partner that the records of a join look for (``a row in table customers``), and a hint if none finds one.
 
-    ``looking`` is what looks for it, in the plural.
+    ``looking`` are the records that look for it, in the plural.
     """
 
     sought: str

@@ -22,7 +22,7 @@ Places: TypeAlias = Any
 #: The values to add, one for each record, and where there is none (None: nowhere): arrays, or a list of objects.
 Chosen: TypeAlias = tuple[Any, Any]
 
-#: So many records are added at once, at most.
+#: The largest number of records that are added at once.
 BATCH_RECORDS: Final = 16_384
 #: A sum stays below ``_SUM_MAX``, so that a batch of numbers below ``_NUMBER_MAX`` cannot leave 64 bits.
 _SUM_MAX: Final = 1 << 62
@@ -49,7 +49,7 @@ class StateColumn(Protocol):
         ...
 
     def resize(self, size: int) -> None:
-        """Have so many places."""
+        """Make room for ``size`` places."""
         ...
 
     def clear(self, places: Places) -> None:
@@ -235,7 +235,7 @@ def columns_of(parts: Sequence[Aggregation]) -> list[StateColumn] | None:
 
 
 def taken_of(column: StateColumn, values: Sequence[Any]) -> Chosen:
-    """What a column adds of each of these values, some of which may be None. Raises as ``StateColumn.taken``."""
+    """The parts of these values that a column adds; some values may be None. Raises as ``StateColumn.taken``."""
     choose = column.choose
     if choose is None:
         return None, None
@@ -259,7 +259,7 @@ def states_at(columns: Sequence[StateColumn], places: Places) -> list[tuple[Any,
 
 
 def extended(array: Any, size: int, empty: int) -> Any:
-    """An array of whole numbers with so many elements, the new ones ``empty``."""
+    """The array, extended to ``size`` whole numbers; the new ones are ``empty``."""
     return np.concatenate([array, np.full(size - len(array), empty, np.int64)])
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Work(StrEnum):
-    """What a line of generated code does, as profiles show it."""
+    """The work of a line of generated code, as profiles show it."""
 
     #: Calls a function of the program.
     FUNCTION = "function"

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 LOG_INTERVAL_MS: Final = 30_000
 
-#: So many failures are remembered, with so much of the text of their errors.
+#: The number of failures that are remembered, and the length to which the text of an error is cut.
 _LAST_MAX: Final = 20
 _ERROR_CHARACTERS_MAX: Final = 300
 
@@ -98,7 +98,7 @@ class TaskCounts:
         self.late: dict[Step, LateRecords] = {}
         #: The number of records that were read, by topic.
         self.read: dict[str, int] = {}
-        #: By step, the joins. What they have missed is counted when it is committed.
+        #: The joins, by step. Their misses are counted with each commit.
         self.unmatched: dict[str, Unmatched] = {}
         self._committed = self._now({})
 

@@ -57,7 +57,7 @@ def unmatched_text(joins: Sequence[Unmatched]) -> str:
 
 
 class _Join:
-    """One join of a task. ``counted``: so many of its misses were counted at earlier commits."""
+    """One join of a task. ``counted`` is the number of its misses that were counted at earlier commits."""
 
     __slots__ = ("counted", "counter", "misses", "unmatched")
 
@@ -69,7 +69,7 @@ class _Join:
 
 
 class JoinCounts:
-    """The joins of one task. What they have missed is counted with each commit."""
+    """The joins of one task. Their misses are counted with each commit."""
 
     def __init__(self, origins: Origins, metrics: Metrics, **tags: object) -> None:
         self._origins = origins

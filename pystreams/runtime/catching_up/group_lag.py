@@ -4,15 +4,16 @@ The promise: a record that is at most as late within its own input partition as 
 however fast the partitions, tasks and processes before the step are.
 
 Why it holds. A task reads each of its inputs in order, and chooses between them by time. So when it has committed the
-stream time T, what it reads later is at least T, less what its own partition is out of order. What it then emits is at
-least T less its *hold-back*, and everything that it has emitted before lies below the ends of the topics that are read
-after the commit. A task behind it that has passed these ends may thus advance to T less the hold-back; it takes the
-least of these *bounds* over all tasks before it, at any distance, that are not done. A task is done if
+stream time T, all records that it reads later have a time of at least T, less the disorder of its own partition. The
+records that it then emits have a time of at least T less its *hold-back*, and all that it has emitted before lie below
+the ends of the topics that are read after the commit. A task behind it that has passed these ends may thus advance to T
+less the hold-back; it takes the least of these *bounds* over all tasks before it, at any distance, that are not done. A
+task is done if
 
 - it has processed and committed all that it is *required* to (below), and
 - nothing is held back in it by a bound of its own: what a bound sets free is emitted before the commit that says so.
 
-What is required:
+The requirements:
 
 - In a new generation of the group, everything that its inputs hold when they are first read. So work that changes hands
   counts until its new owner has shown that it is up to date, and also all that was there before the application.
@@ -46,9 +47,9 @@ from pystreams.stream_time import NO_TIME, TIME_MAX
 
 #: A task lags if it commits less than what its inputs held this long before. Half of it is close to lagging.
 LAG_MS: Final = 2_000.0
-#: A commit may come so much later than its interval.
+#: The time by which a commit may be later than its interval.
 COMMIT_DELAY_MS: Final = 5_000.0
-#: For so long after the last task was close to lagging, commits are frequent.
+#: Commits stay frequent for this time after a task was last close to lagging.
 _AFTERWARDS_MS: Final = 10_000.0
 _NOBODY_PAUSES: Final = Spread()
 
@@ -86,7 +87,7 @@ class GroupView:
     bounds: Mapping[int, int]
     ends: Mapping[TopicPartition, int]
     lagging: tuple[LaggingTask, ...]
-    #: Tasks that lag, but have committed nothing for so long that nobody waits for them any more.
+    #: Tasks that lag, but have committed nothing for a long time, so that nobody waits for them any more.
     given_up: tuple[LaggingTask, ...]
     #: Others wait for commits.
     commit_often: bool

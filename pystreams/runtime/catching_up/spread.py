@@ -8,10 +8,11 @@ The distance goes by *heads*, the times of the next records, and not by what was
 time, however long it is.
 
 How far is too far? Processes that go at the same pace should hardly ever pause, because they would do nothing
-meanwhile. What they know of each other is as old as the last commit and the last look at the group. So the distance is
-what the one that is furthest behind has come forward in its last few steps, as they are seen from one look to another.
-It is small in slow work, and large in fast work or where records are sparse. It also limits the size of what is kept
-open: who is ahead has gone no further than it could go in the time of these steps.
+meanwhile. Their knowledge of each other is as old as the last commit and the last look at the group. So the distance is
+the event time that the task furthest behind has gone forward in its last few steps; a step lasts from one look at the
+group to the next one that finds it further on. The distance is small in slow work, and large in fast work or where
+records are sparse. It also limits the size of the state: a task that is ahead has processed no more than it could
+process in the time of these steps.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from pystreams.runtime.catching_up.time_steps import time_steps
 from pystreams.stream_time import NO_TIME, TIME_MAX
 from pystreams.topology.built import BuiltTopology
 
-#: The distance is the sum of so many steps of the one that is furthest behind: one that others do not know of yet,
+#: The distance is the sum of this many steps of the task that is furthest behind: one that others do not know of yet,
 #: because it is not committed, one that they have not read yet, and one for the unevenness of work.
 STEPS: Final = 3
-#: There is no limit until there were so many steps, or until this time is over: whoever is furthest behind may be dead.
+#: There is no limit until that many steps are known, or until this time is over, because the process that is furthest
+#: behind may be dead.
 PACE_KNOWN_AFTER_MS: Final = 1_000.0
 #: To pause for less would not make the state much smaller.
 _DISTANCE_MS_MIN: Final = 60_000
@@ -89,8 +91,9 @@ class Pace:
 
 
 def least_distance_ms(built: BuiltTopology, stages: Stages) -> int:
-    """Who is ahead by less (ms) is not too far ahead. For the length of the longest grace windows are open in any case.
-    And what steps hold back comes to the tasks behind them later by so much."""
+    """The least distance (ms): a task never pauses while it is ahead by less. Windows are open for the longest grace in
+    any case. And records that steps hold back reach the tasks behind those steps later, by up to the time for which
+    they are held back."""
     graces = [step.grace_ms or 0 for sub in built.subtopologies for step in time_steps(sub)]
     held_back = [
         stages.hold_back_until(first, last) for last in stages.in_order for first in stages.before[last]

@@ -32,7 +32,7 @@ class Host(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Who processes a partition (None: nobody at the moment), and who follows it as a standby."""
+    """The host that processes a partition (None: none at the moment), and those that follow it as standbys."""
 
     active: Host | None = None
     standbys: tuple[Host, ...] = ()
@@ -77,7 +77,7 @@ class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     order; none if no thread has one. Source of the endpoints: AssignmentInfo.partitionsByHost.
 
     ``standbys`` are the tasks whose stores the thread is to keep filled. When those in ``awaited`` are filled, it asks
-    for a rebalance; then it is to run those in ``coming``. ``follow_up_ms``: in any case it asks after so long; 0: not.
+    for a rebalance; then it is to run those in ``coming``. In any case it asks after ``follow_up_ms``; 0: it does not.
     """
 
     tasks: int = 0
@@ -100,7 +100,7 @@ class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         return {partition: self.threads[owner] for partition, owner in enumerate(owners) if owner >= 0}
 
     def places_of(self, subtopology: int) -> dict[int, Places]:
-        """By partition, who has it and who follows it, as far as it is known."""
+        """The owner and the followers of each partition, as far as they are known."""
         owners, followers = self.owners.get(subtopology, []), self.followers.get(subtopology, [])
         hosts = [Host(*host) for host in zip_longest(self.threads, self.endpoints, fillvalue="")]
         return {

@@ -21,8 +21,8 @@ Freshness: TypeAlias = Literal["latest", "committed"]
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a caller demands of answers. ``at_least``: they must include the input up to this position, for which they
-    may take until ``timeout_ms``. ``standbys``: standbys may answer where no task runs here."""
+    """The demands of a caller on answers. ``at_least``: they must include the input up to this position, and may wait
+    for it for ``timeout_ms``. ``standbys``: standbys may answer where no task runs here."""
 
     freshness: Freshness = "latest"
     standbys: bool = False

@@ -19,7 +19,7 @@ from pystreams.state.committed import CommittedAnswer
 
 R = TypeVar("R")
 
-#: A thread is asked again after so long for a commit that a reader waits for.
+#: While a reader waits for a commit, the thread is asked for it again at this interval.
 _ASK_EVERY_MS: Final = 50.0
 
 

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-#: A question, and whoever waits for its answer.
+#: A question, and the future that waits for its answer.
 _Asked: TypeAlias = tuple[Callable[[TaskManager], Any], "asyncio.Future[Any]"]
 
 

@@ -44,7 +44,7 @@ def latest_answers(
 ) -> Answers[R]:
     """The results of ``read`` for the store of each task of a sub-topology that runs here; ``only``: of these
     partitions, for which no other threads are asked than those that have them. Raises ``StateError`` if one of them
-    does not reach the demanded position in time, or a thread is busy for so long."""
+    does not reach the demanded position in time, or a thread is busy for the whole time."""
     deadline = Deadline(clock, demands.timeout_ms)
     question = _question(store, subtopology, demands, read, only)
     asked = [thread for thread in threads if only is None or _running(subtopology, [thread]) & {*only}]
@@ -79,7 +79,7 @@ def _question(
     read: Callable[[Any], R],
     only: Collection[int] | None,
 ) -> Callable[[TaskManager], _Reply[R]]:
-    """What a thread calls. ``read`` may take long: it is called once the position is reached."""
+    """The function that a thread calls. ``read`` may take long, so it is called only when the position is reached."""
 
     def answered(task: ActiveTask) -> Answer[R]:
         result = read_to_end(read(task.stores[store]))

@@ -30,7 +30,7 @@ def found_in(subtopology: int, threads: Sequence[StreamThread], here: Collection
 
 
 def places_in(subtopology: int, threads: Iterable[StreamThread], partitions: int) -> dict[int, Places]:
-    """Who has each of the partitions of a sub-topology and who follows it, as the last assignments say."""
+    """The hosts that have each partition of a sub-topology or follow it, according to the last assignments."""
     places = {partition: Places() for partition in range(partitions)}
     for thread in threads:
         places |= thread.places_of(subtopology)

@@ -3,7 +3,7 @@ transactions for ever.
 
 The id follows from the process id in the state directory. Two processes have the same one if a directory was copied, or
 if each of two machines has a disk made from one image. A member that a process has left behind when it was killed has
-the same id, too, but only until its session times out: who is a member for longer is alive.
+the same id, too, but only until its session times out: a member that stays for longer is alive.
 
 All who see the group agree about who gives up, so that one of them goes on. (A broker decides the same for static
 members: KIP-345.)
@@ -76,5 +76,6 @@ class Rivals:
 
 
 def _rank(member: MemberDescription) -> tuple[str, str]:
-    """The lowest of those with the same id goes on. By host first: so all threads of a process agree."""
+    """The rank of a member. Of the members with the same transactional id, the one of lowest rank goes on. The host is
+    compared first, so that all threads of a process come to the same decision."""
     return member.host, member.member_id

@@ -28,7 +28,7 @@ class ProgressLog:
         self._restored = 0
 
     def add(self, records: int) -> None:
-        """So many records more were restored."""
+        """Note that ``records`` more were restored."""
         self._restored += records
 
     @property
@@ -37,7 +37,7 @@ class ProgressLog:
         return self._clock.monotonic_ms() - self._logged_ms >= _INTERVAL_MS
 
     def write(self, restores: Sequence[StoreRestore], tasks: int) -> None:
-        """Log how far the restores of so many tasks are."""
+        """Log the progress of the restores, which are those of ``tasks`` tasks."""
         self._logged_ms = self._clock.monotonic_ms()
         left = sum(restore.left for restore in restores)
         rate = self._restored / max(1e-3, (self._logged_ms - self._since_ms) / 1000)

@@ -1,7 +1,8 @@
 """The thread that restores the stores of a stream thread's tasks.
 
-A restore that is slow or gets no answer does not stop the tasks that run, nor the membership in the group. What cannot
-be read now is tried again here; other errors go to the stream thread, which finds them when it drains the restorer.
+A restore that is slow or gets no answer does not stop the tasks that run, nor the membership in the group. If something
+cannot be read now, this thread tries again; other errors go to the stream thread, which finds them when it drains the
+restorer.
 
 Source: org.apache.kafka.streams.processor.internals.DefaultStateUpdater.
 """
@@ -21,8 +22,9 @@ from pystreams.runtime.restoring.restorer import Restorer
 log = logging.getLogger(__name__)
 
 _IDLE_S: Final = 1.0
-#: One step computes for about so long, and waits so long for records.
+#: One step computes for about this time.
 _BUDGET_MS: Final = 20.0
+#: One step waits for records for this time at most.
 _WAIT_MS: Final = 100.0
 _RETRY_PAUSE_MS: Final = 500.0
 #: How long to wait for the end of a thread whose broker does not answer. It holds no task by then.

@@ -38,13 +38,14 @@ from pystreams.runtime.restoring.undone import UndoneStretches
 
 log = logging.getLogger(__name__)
 
-#: A store with at least so many offsets to go is filled in a way that costs little. To begin and end that takes time.
+#: A store with at least this many offsets to go is filled in a way that costs less per record, but takes time to begin
+#: and to end.
 FILL_OFFSETS_MIN: Final = 500_000
 #: How often followed tasks checkpoint.
 CHECKPOINT_INTERVAL_MS: Final = 10_000
 #: How long to wait for the offsets of a standby.
 _STANDBY_ANSWER_TIMEOUT_MS: Final = 2_000.0
-#: After so long without records the ends of changelogs are asked for anew: they may lie lower.
+#: After this time without records, the restorer asks for the ends of the changelogs again: they may be lower now.
 _STALLED_MS: Final = 5_000
 
 

@@ -49,7 +49,7 @@ class TaskRestores:
         self.followed: dict[TaskId, Followable] = {}
         self.begun: dict[TaskId, TaskRestore] = {}
         self.stores: dict[TopicPartition, StoreRestore] = {}
-        #: Something else is perhaps to be read than is read.
+        #: The partitions to read may have changed since reading was last adjusted.
         self.changed = False
 
     @property
@@ -100,7 +100,7 @@ class TaskRestores:
         self._aside[task_id] = self._clock.monotonic_ms() + STANDBY_PAUSE_MS
 
     def forget(self, task_id: TaskId) -> None:
-        """Go on no more with a task that was begun with, if it was."""
+        """Stop the restore of a task, if it has begun."""
         of_task = self.begun.pop(task_id, None)
         if of_task is not None:
             for restore in of_task.stores:

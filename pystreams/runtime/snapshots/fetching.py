@@ -33,7 +33,7 @@ from pystreams.state.snapshots.reading import copy_files, find_manifests, read_m
 log = logging.getLogger(__name__)
 
 _THREADS: Final = 2
-#: If nothing arrives for so long, tasks do without snapshots.
+#: If nothing arrives for this time, tasks do without snapshots.
 PATIENCE_MS: Final = 60_000
 _RETRY_PAUSE_S: Final = 0.5
 #: How long to wait for the end of a thread: a storage may not answer.

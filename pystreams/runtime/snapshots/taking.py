@@ -1,9 +1,9 @@
 """Takes snapshots of the tasks that run.
 
 The thread of a task makes the checkpoint, between two commits, so it names exactly the offsets of the last one: only a
-commit writes to RocksDB. What RocksDB has in memory is written to files in the background before, so that the
-checkpoint is a matter of links. A thread of its own copies the files, one task at a time; the next checkpoint is made
-when that is done.
+commit writes to RocksDB. RocksDB writes its entries in memory to files in the background before, so that the checkpoint
+only needs links. A thread of its own copies the files, one task at a time; the next checkpoint is made when that is
+done.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pystreams.state.task_stores import TaskStores
 
 log = logging.getLogger(__name__)
 
-#: Stores that have not changed are taken again after so long, which copies next to nothing: a snapshot that is older
+#: Stores that have not changed are taken again after this time, which copies next to nothing: a snapshot that is older
 #: than a changelog keeps deletions is of no use.
 UNCHANGED_MS: Final = 3_600_000
 #: How long to wait for the end of the thread: a storage may not answer.
@@ -160,7 +160,7 @@ class SnapshotTaker:
             self._jobs.get()()
 
     def _learn(self, task_id: TaskId) -> None:
-        """The next snapshot of a task is due an interval after the last one, whoever took that."""
+        """The next snapshot of a task is due an interval after the last one, even if another process took that."""
         wait_ms: float = self._interval_ms
         try:
             last_ms = self._writer.last_taken_ms(task_folder(self._fitting.application_id, task_id))

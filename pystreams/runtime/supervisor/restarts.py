@@ -29,8 +29,8 @@ class RestartPolicy:
     backoff_ms_max: float = 60_000
     jitter: float = 0.25
     ran_well_ms: float = 60_000
-    #: The run ends when the same failure has happened so often, or a worker has died so often in a row before its first
-    #: report.
+    #: The run ends when the same failure has happened this many times, or a worker has died this many times in a row
+    #: before its first report.
     same_failure_max: int = 3
     stillborn_max: int = 5
 

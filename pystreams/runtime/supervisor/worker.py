@@ -153,7 +153,7 @@ class Worker:
 
     @property
     def joins(self) -> list[Unmatched]:
-        """What the joins of all its processes have found."""
+        """The joins of all its processes, with the records that found no partner."""
         return add_up_unmatched((*self._joins_before, *self.report.joins))
 
     @property

@@ -11,8 +11,8 @@ from pystreams.record import RecordBatch
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.task import TaskStatus
 
-#: Records that were there so long ago should have been processed. The steady flow of an application that keeps up is
-#: younger than that.
+#: Records that arrived longer ago than this should have been processed. The steady flow of an application that keeps up
+#: is younger.
 LOOK_INTERVAL_MS = 1_000.0
 
 

@@ -103,7 +103,7 @@ class ClientContext:
 
     @property
     def transaction_content(self) -> TransactionContent:
-        """What the transactions of the application's threads may hold."""
+        """The topics and the group that the transactions of the application's threads may include."""
         dead_letters = self.config.errors_dead_letter_queue_topic_name
         return TransactionContent(self.built.application_id, written_topics(self.built, dead_letters))
 

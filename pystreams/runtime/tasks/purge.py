@@ -23,7 +23,8 @@ from pystreams.runtime.tasks.client_context import ClientContext
 log = logging.getLogger(__name__)
 
 
-#: What to delete, as the first offset to keep of each partition, for the tasks of a thread. May raise ``StreamsError``.
+#: Returns the first offset to keep of each partition, for the tasks of a thread: the records before it are deleted. May
+#: raise ``StreamsError``.
 Deletable: TypeAlias = "Callable[[Iterable[ActiveTask]], Mapping[TopicPartition, int]]"
 
 

@@ -27,7 +27,7 @@ def start_positions(
 ) -> dict[TopicPartition, int]:
     """The committed offsets, or where there are none, those that ``auto_offset_reset`` (by topic) gives. ``latest`` are
     the ends for this consumer: one of committed records begins before the first open transaction, and reads it if it is
-    committed. ``offset_ago`` gives the first offset whose record is at most so many milliseconds old, or the end offset
+    committed. ``offset_ago`` gives the first offset whose record is at most the given time (ms) old, or the end offset
     if there is none.
 
     Raises ``OffsetOutOfRangeError`` for a committed offset that the log does not hold any more if the task has state:

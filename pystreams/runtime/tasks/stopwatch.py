@@ -37,7 +37,7 @@ class Stopwatch:
     """Watches one stretch at a time."""
 
     def __init__(self, name: str, clock: Clock, stall_timeout_ms: int) -> None:
-        """Watches the calling thread. ``stall_timeout_ms``: a stretch that takes so long is reported; 0: none is."""
+        """Watches the calling thread. A stretch that takes ``stall_timeout_ms`` is reported; 0: none is."""
         self._name = name
         self._clock = clock
         self._stall_timeout_ms = stall_timeout_ms

@@ -57,7 +57,7 @@ from pystreams.state.cache.thread_cache import ThreadCache
 
 log = logging.getLogger(__name__)
 
-#: A task that has waited so long for its directory is worth a warning.
+#: A warning is logged for a task that has waited this long for its directory.
 LOCK_WARNING_MS = 5_000.0
 
 #: How often to note that the stores of running tasks are complete.
@@ -403,8 +403,8 @@ class TaskManager:
             (self._standbys if task_id in standbys else self._tasks)[task_id].wiped = True
 
     def revive(self, *, spoilt: ActiveTask | None = None) -> None:
-        """Forget everything since the last commit: tasks that have started are made anew and go on from there. The
-        state of one that is ``spoilt`` is good for nothing."""
+        """Forget everything since the last commit: tasks that have started are made anew and go on from there. The task
+        ``spoilt`` does not go back to its last commit, because its state is corrupt and will be deleted."""
         started = self._tasks.having(*_STARTED)
         self._take_back([task for task in started if task is not spoilt])
         for task in started:

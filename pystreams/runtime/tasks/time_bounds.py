@@ -47,7 +47,7 @@ class TimeBounds:
             return
         task.stream.limit_time(NO_TIME)
         self._pending[task.task_id] = PendingBounds()
-        #: So that the last view is offered to it, too.
+        # The next round offers the last view again, to this task, too.
         self._taken = None
 
     def ends(self, task_id: TaskId) -> None:

@@ -1,4 +1,4 @@
-"""What a stream thread is at, for other threads to see: noted between the parts of a round, never per record."""
+"""The activity of a stream thread, for other threads to see: noted between the parts of a round, never per record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMIT: Final = "commit"
 
 class Activity(NamedTuple):
     """``part`` of a round, for ``part_ms`` so far. ``task``: the one at work, if it is known. ``polled_ms``,
-    ``committed_ms``: so long ago the last poll and the last commit ended; None: there was none yet."""
+    ``committed_ms``: the time since the last poll and the last commit ended; None: there was none yet."""
 
     part: str = NOTHING
     part_ms: float = 0.0
@@ -49,7 +49,7 @@ class ActivityNotes:
         self._committed_ms = at_ms
 
     def now(self, task: str | None) -> Activity:
-        """What the thread is at; ``task`` is the one at work."""
+        """The activity now; ``task`` is the one at work."""
         now_ms = self._clock.monotonic_ms()
         (part, began_ms), polled_ms, committed_ms = self._part, self._polled_ms, self._committed_ms
         return Activity(

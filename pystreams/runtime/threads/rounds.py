@@ -52,12 +52,13 @@ _ROUND_RECORDS_MAX = 4_096
 #: How long to wait for records while a rebalance is under way.
 _JOINING_POLL_MS = 10.0
 _RETRY_PAUSE_MS = 100.0
-#: Who asks a thread often asks it again soon: for so long after a question an idle thread looks for the next one often.
+#: A question is usually followed by others. For this time after a question, the thread looks often for the next one.
 _ASKED_FOR_MS = 1_000.0
+#: During that time, an idle thread looks for questions at this interval.
 _ASKED_POLL_MS = 2.0
-#: As long, a busy thread takes breaks to answer: a step of its work aims at this time.
+#: During that time, a busy thread aims at steps of this length, because it answers questions between two steps.
 _ASKED_STEP_MS = 10.0
-#: While others wait for commits, they come so often, but take at most this share of the time.
+#: While others wait for commits, the thread commits at this interval, but spends at most this share of its time on it.
 _AWAITED_COMMIT_MS, _AWAITED_COMMIT_SHARE = 200.0, 0.1
 _SNAPSHOT_INTERVAL_MS = 100.0
 

@@ -171,7 +171,7 @@ class StreamThread:
 
     @property
     def activity(self) -> Activity:
-        """What the thread is at."""
+        """The current activity of the thread."""
         rounds = self._rounds
         if rounds is None or not self.alive:
             return Activity()

@@ -1,4 +1,4 @@
-"""What a stream thread measures of its rounds: once for each poll, turn of processing and commit, never per record."""
+"""The metrics of a stream thread's rounds: measured for each poll, turn of processing and commit, never per record."""
 
 from __future__ import annotations
 

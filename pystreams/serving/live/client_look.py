@@ -1,4 +1,4 @@
-"""How a client sees itself. Whatever is shown is known anyway: nothing is counted for the page."""
+"""The state of a client, as the page shows it. The client knows all of it anyway: nothing is counted for the page."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class ClientLooks:
         self._clock = SystemClock() if clock is None else clock
         self._started_ms = self._clock.now_ms()
         self._read_before_write = _read_before_write(streams.built)
-        #: What the log knows of all processes.
+        #: The state of all processes, as the log knows it.
         self.group = GroupStatus(streams.application_status, self._clock)
 
     def described(self) -> Described | None:
-        """What does not change; None before the client has opened its log."""
+        """The part that does not change; None before the client has opened its log."""
         streams, built = self._streams, self._streams.built
         if not streams.log_description:
             return None
@@ -173,7 +173,7 @@ def _task(task: TaskProgress, restoring: Sequence[RestoreProgress], figures: _Fi
 
 
 def _limited(threads: Sequence[ThreadLook]) -> tuple[list[ThreadLook], int]:
-    """The threads with so many tasks as are shown, and the number of the others."""
+    """The threads with the tasks that are shown, and the number of the other tasks."""
     running = TaskStatus.RUNNING.value
     tasks = [task for thread in threads for task in thread.tasks]
     tasks.sort(key=lambda task: (task.status == running, -(task.lag or 0)))

@@ -17,17 +17,17 @@ from pystreams.serving.live.other_instances import OtherInstances
 
 EVENTS_PATH: Final = "/events"
 
-#: So many streams may be open at once. Each takes one of the server's connections.
+#: The largest number of open streams. Each takes one of the server's connections.
 STREAMS_MAX: Final = 8
 
 #: A stream ends after this time, and browsers open another one: a reader that has gone without a word does not keep its
 #: place.
 STREAM_S: Final = 300.0
 
-#: Or after this one, in a web server of the user's own: it does not end before its streams, and does not tell them.
+#: The same for a web server of the user's own, which does not announce its end to streams, but waits for theirs.
 MOUNTED_STREAM_S: Final = 5.0
 
-#: A look at the application, and an event, each so often.
+#: The interval between two events; each is a new look at the application.
 EVENT_S: Final = 1.0
 
 
@@ -79,7 +79,7 @@ class EventStreams:
     """The open streams of events."""
 
     def __init__(self, states: States, clock: Clock, stream_s: float = STREAM_S) -> None:
-        """``stream_s``: a stream ends after so long."""
+        """``stream_s``: a stream ends after this time."""
         self._states = states
         self._clock = clock
         self._stream_ms = 1000 * stream_s
@@ -110,7 +110,7 @@ class EventStreams:
         self._loop = asyncio.get_running_loop()
         try:
             life = Deadline(self._clock, self._stream_ms)
-            # The browser waits for so long before it opens the next stream.
+            # The time that the browser waits before it opens the next stream.
             yield b"retry: 1000\n\n"
             while not (self._ending.is_set() or life.expired()):
                 yield b"data: " + await run_in_threadpool(self._states.state) + b"\n\n"

@@ -1,4 +1,4 @@
-"""What the group knows of all processes of an application, as the page shows it."""
+"""The knowledge of the group about all processes of an application, as the page shows it."""
 
 from __future__ import annotations
 

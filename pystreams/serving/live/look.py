@@ -1,4 +1,4 @@
-"""What there is to see of a running application, as data: the JSON of ``/state`` has the same fields.
+"""The visible state of a running application, as data: the JSON of ``/state`` has the same fields.
 
 Times are in ms since the epoch, durations in ms, ratios from 0 to 1. None: not known, or not measured. Counts are those
 since the process started; the page makes rates of them. Lists are limited, because workers send them to their
@@ -13,14 +13,15 @@ import msgspec
 
 from pystreams.runtime.health import Health
 
-#: A client shows so many tasks, those that are not running first, and so many of each other list.
+#: The largest number of tasks that a client shows, those that are not running first, and the largest number of items
+#: of each other list.
 TASKS_MAX: Final = 256
 ROWS_MAX: Final = 64
 
 
 class Described(msgspec.Struct, frozen=True, tag=True):
-    """What does not change while the application runs. ``picture`` is the SVG of its topology, ``fingerprint`` that of
-    the program."""
+    """The part that does not change while the application runs. ``picture`` is the SVG of its topology, ``fingerprint``
+    that of the program."""
 
     application_id: str
     log: str
@@ -211,7 +212,7 @@ class Shown(Protocol):
     """A running application that the page shows. Called from the server's threads."""
 
     def described(self) -> Described | None:
-        """What does not change; None before it is known."""
+        """The part that does not change; None before it is known."""
         ...
 
     def look(self) -> Look:

@@ -18,11 +18,12 @@ log = logging.getLogger(__name__)
 #: The path at which an instance is asked.
 STATE_PATH: Final = "/state"
 
-#: So many others are asked. Of all further ones the page shows what the group knows.
+#: At most this many other instances are asked. For all others, the page shows only what the group knows of them.
 _INSTANCES_MAX: Final = 16
 
-#: Each is asked so often at most, and shown for so long after its last answer.
+#: The shortest time between two requests to the same instance.
 _ASK_MS: Final = 900.0
+#: An instance is shown for this time after its last answer.
 _SHOWN_MS: Final = 5_000.0
 
 #: Gives status and content of what is at a path of an endpoint (``host:port``). Raises ``OSError`` and ``QueryError``.

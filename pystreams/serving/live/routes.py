@@ -53,7 +53,7 @@ class LivePage:
         self, shown: Shown, *, with_stores: bool, peers: Peers | None = None, stream_s: float = STREAM_S
     ) -> None:
         """``with_stores``: keys can be looked up below ``/stores``. ``peers``: how to ask other instances; None: they
-        are not asked. ``stream_s``: a stream of events ends after so long."""
+        are not asked. ``stream_s``: a stream of events ends after this time."""
         clock = SystemClock()
         self._shown = shown
         self._with_stores = with_stores
@@ -75,7 +75,8 @@ class LivePage:
 
     # Not ``async``: answered in a thread of its own, because it may wait for a lock of the client.
     def _state(self, request: Request) -> Response:
-        # One that asks for its page is not sent what others say: nobody asks in a circle.
+        # A request from another instance gets the state of this one alone: otherwise instances would ask each other in
+        # a circle.
         state = self._states.alone() if PART_HEADER in request.headers else self._states.state()
         return Response(state, media_type="application/json", headers=FRESH)
 

@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: A query ends after so long, whoever is still at work for it.
+#: A query ends after this time, even if an instance still works on it.
 QUERY_S: Final = 10.0
 
-#: The partitions of so many keys are remembered: those that were asked for last.
+#: The number of keys whose partitions are remembered: those that were asked for last.
 _KEYS_REMEMBERED_MAX: Final = 100_000
 
 
@@ -49,7 +49,7 @@ class Together:
         self._processes = processes
         #: By store and key; a key never changes its partition.
         self._partitions: LRUCache[tuple[str, str], int] = LRUCache(_KEYS_REMEMBERED_MAX)
-        #: Who had a store's partition, by store and partition.
+        #: The process that last had a store's partition, by store and partition.
         self._had: dict[tuple[str, int], int] = {}
 
     async def stores(self) -> list[StoreInfo]:

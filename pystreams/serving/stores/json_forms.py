@@ -185,7 +185,7 @@ def _bytes_of(text: str) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """What msgspec does not know by itself: models of pydantic and of Faust."""
+    """The plain form of values that msgspec does not know by itself: models of pydantic and of Faust."""
     for method in ("model_dump", "asdict"):
         dump = getattr(value, method, None)
         if callable(dump):

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 #: The path of a key. As in routes, a line break in it leads nowhere.
 _PATH: Final = re.compile(r"/stores/([^/]+)/keys/(.*)")
 
-#: So many sets of parameters are remembered, each as it is read.
+#: The number of query strings that are remembered with the questions that they stand for.
 _PARAMETERS_REMEMBERED_MAX: Final = 256
 
 

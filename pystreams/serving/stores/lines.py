@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 _LENGTH_BYTES: Final = 4
 
-#: So many replies at most wait for the end of a round of the event loop.
+#: The largest number of replies that wait for the end of a round of the event loop.
 _WAITING_MAX: Final = 32
 
 

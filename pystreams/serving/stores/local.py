@@ -38,10 +38,10 @@ T = TypeVar("T")
 #: A page is read in this time: meanwhile the thread that has the task may be held up.
 READ_MS: Final = 500
 
-#: A query waits for so long for busy threads, or until a demanded position is reached.
+#: The longest time that a query waits for busy threads, or for a demanded position.
 WAIT_MS: Final = 9_000.0
 
-#: So many queries at once wait for stream threads; more wait for their turn.
+#: The largest number of queries that wait for stream threads at once; more wait for their turn.
 _THREADS_MAX: Final = 64
 
 
@@ -218,7 +218,7 @@ class LocalStores:
 
     def _page_of(self, reading: Reading) -> Callable[[object], Page]:
         """The function that reads a page of an opened store, in whatever thread."""
-        #: By reading thread what is left of its time. What it does before and between its reads does not count.
+        #: The rest of the time of each reading thread. Only the time within its reads counts.
         left_ms: defaultdict[int, float] = defaultdict(lambda: READ_MS)
 
         def read(opened: object) -> Page:

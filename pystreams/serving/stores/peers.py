@@ -32,10 +32,10 @@ _CONNECT_S: Final = 3.0
 #: An instance has this time for its answer: more than it may wait for its threads, less than a query may take.
 _ANSWER_S: Final = 9.5
 
-#: So many requests to other instances are on their way at once; more wait for their turn.
+#: The largest number of requests to other instances at once; more wait for their turn.
 _REQUESTS_MAX: Final = 32
 
-#: So many connections are kept that nobody uses.
+#: The largest number of idle connections that are kept.
 _IDLE_MAX: Final = 32
 
 #: Errors with which a connection turns out to have been ended by the other side, before it saw the request.

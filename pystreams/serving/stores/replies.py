@@ -1,4 +1,4 @@
-"""What a client gets for a part that answers its question: JSON, a table of Arrow, or the part itself."""
+"""The reply with a part that answers a client's question: JSON, a table of Arrow, or the part itself."""
 
 from __future__ import annotations
 

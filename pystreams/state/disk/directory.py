@@ -268,7 +268,7 @@ class StateDirectory:
         DirectoryLock(self.path / name).delete()
 
     def wipe_globals(self) -> None:
-        """Delete the global stores of all clients that do not have them open. What cannot be deleted stays."""
+        """Delete the global stores of all clients that do not have them open. Stores that cannot be deleted stay."""
         for path in sorted(self.path.glob("global-*")):
             try:
                 DirectoryLock(path).delete()

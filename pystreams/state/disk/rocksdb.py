@@ -213,9 +213,9 @@ class RocksDatabase:
             self._open_table(store)
 
     def reopen(self, unsorted: Collection[str] = ()) -> None:
-        """Close the database and open it again, with the same tables. What is written to the ``unsorted`` stores is not
-        sorted until it is written to files: a write in any order costs little, but a read a lot. The tables must not be
-        in use. Raises the same errors as opening; the database is closed then."""
+        """Close the database and open it again, with the same tables. Entries of the ``unsorted`` stores are not sorted
+        until they are written to files: writes in any order cost little, but reads a lot. The tables must not be in
+        use. Raises the same errors as opening; the database is closed then."""
         self.close()
         try:
             self._open(list(self.tables), unsorted)
@@ -330,8 +330,8 @@ class RocksDatabase:
         return any(table.flushing for table in self.tables.values())
 
     def checkpoint(self, path: Path) -> None:
-        """Link the files of the database, as of now, into a new folder of the same file system. What is still in memory
-        is written to files first, and nothing else happens in this process meanwhile: see ``begin_flush``."""
+        """Link the files of the database, as of now, into a new folder of the same file system. Entries in memory are
+        written to files first; meanwhile nothing else happens in this process: see ``begin_flush``."""
         checkpoint = None
         try:
             checkpoint = rocksdict.Checkpoint(self._db)

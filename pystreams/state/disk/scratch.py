@@ -1,7 +1,7 @@
 """Folders for what a client works on beside the tasks' own, on the same file system as these.
 
-``<application_id>/scratch/<client>/`` is locked (flock) while the client lives. What a killed one has left is deleted
-by the next that starts.
+``<application_id>/scratch/<client>/`` is locked (flock) while the client lives. The next client that starts deletes the
+folders of clients that were killed.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from pystreams.state.spec import StoreSpec
 AsLogged: TypeAlias = "tuple[bytes | None, int | None, Headers | None]"
 
 
-#: What a commit may store of a layer: its own state, and the time that it has seen, if that is later than its time in
-#: force.
+#: The marks that a commit may store of a layer: its own state, and the time that it has seen, if that is later than its
+#: time in force.
 LAYER_MARKS: Final = ("layer", "seen")
 
 

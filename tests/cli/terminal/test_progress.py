@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 
 import pytest
+from rich.console import Console
 
+from pystreams.cli.terminal import progress
 from pystreams.cli.terminal.logs import LogFormat, LogOptions, log_to_stderr, take_down_logs
 from pystreams.cli.terminal.progress import BarDisplay, LineDisplay, NoDisplay, Standbys, display_for
 from pystreams.clock import ManualClock
@@ -125,11 +129,39 @@ def test_lines_for_programs_have_the_figures(capsys):
     assert (told["standbys"], told["standby_lag"]) == (2, None)
 
 
-@pytest.mark.parametrize("lag", [None, 0, 50])
-def test_a_bar_is_painted_and_taken_down(lag, capsys):
+#: Controls of a terminal. The group has those that move the cursor to another line (down, up) or erase its line.
+CONTROL = re.compile(r"(\n|\x1b\[1A|\x1b\[2K)|\x1b\[[?\d;]*[A-Za-z]|\r")
+
+
+def screen_after(output: str) -> list[str]:
+    """The lines of a terminal that has received this output. A line is painted again only after it was erased."""
+    lines, row, start = [""], 0, 0
+    for control in CONTROL.finditer(output):
+        lines[row] += output[start : control.start()]
+        start = control.end()
+        if control[1] == "\n":
+            row += 1
+            lines += [""] * (row == len(lines))
+        elif control[1] == "\x1b[1A":
+            row -= 1
+        elif control[1] == "\x1b[2K":
+            lines[row] = ""
+    lines[row] += output[start:]
+    return lines
+
+
+@pytest.mark.parametrize(("lag", "share", "waiting"), [(None, 0, "?"), (0, 100, "0"), (50, 50, "50")])
+def test_a_bar_is_painted_and_taken_down(lag, share, waiting, monkeypatch):
+    terminal = io.StringIO()
+    monkeypatch.setenv("TERM", "xterm")
+    console = Console(file=terminal, force_terminal=True, color_system=None, width=100)
+    monkeypatch.setattr(progress, "messages", lambda: console)
     with BarDisplay(Meter(ManualClock())) as display:
         display.update("running", 50, lag)
-    capsys.readouterr()
+    painted = CONTROL.sub("\n", terminal.getvalue()).splitlines()
+    bar = [line for line in painted if "running" in line][-1]
+    assert bar.split()[-7:] == [str(share), "%", "50", "records", "0/s", "lag", waiting]
+    assert "".join(screen_after(terminal.getvalue())).strip() == ""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Static members: who comes back is the same and disturbs nobody; who was replaced is told, and commits nothing."""
+"""T13: a static member that comes back is the same and disturbs nobody; one that was replaced gets an error, and
+commits nothing."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ class Mismatches:
 
 
 def adapter(column: Arrow, kind: kinds.Type, path: str, mismatches: Mismatches) -> Adapter:
-    """The function that adapts the values of a column of Arrow's type ``column`` for a type. What does not fit is added
-    to ``mismatches``."""
+    """The function that adapts the values of a column of Arrow's type ``column`` for a type. Parts that do not fit are
+    added to ``mismatches``."""
     if isinstance(kind, kinds.UnionType):
         return _of_union(column, kind, path, mismatches)
     if isinstance(kind, kinds.AnyType):

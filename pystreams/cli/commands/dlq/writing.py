@@ -22,7 +22,7 @@ from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 from pystreams.topics.committed_batches import SilentPartitionError, committed_batches
 
-#: A transaction has at most so many records, beside their marks, and about so many bytes.
+#: The largest number of records in a transaction, without their marks, and about their largest size.
 TRANSACTION_RECORDS: Final = 5_000
 TRANSACTION_BYTES: Final = 16_000_000
 

@@ -71,7 +71,7 @@ class Examination:
         yield from self._try("open files", lambda: machine.open_files(built, tasks))
 
     def _try(self, subject: str, check: Callable[[], Iterable[T]]) -> Iterator[T | Finding]:
-        """What a check finds. An error that it raises is its last finding."""
+        """The findings of a check. An error that it raises is its last finding."""
         try:
             yield from check()
         except StreamsError as error:

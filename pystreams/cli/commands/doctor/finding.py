@@ -1,4 +1,4 @@
-"""What the doctor has found, and how it is printed."""
+"""A finding of the doctor, and how it is printed."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def last_run(admin: Admin, built: BuiltTopology, config: StreamsConfig, broker: 
 
 
 def group(admin: Admin, built: BuiltTopology, config: StreamsConfig, broker: Broker) -> Iterator[Finding]:
-    """Who runs the application now."""
+    """The threads that run the application now."""
     from pystreams.runtime.group.application_status import application_status
 
     status = application_status(

@@ -73,7 +73,7 @@ def memory(config: StreamsConfig) -> Iterator[Finding]:
 
 
 def memory_bytes() -> int:
-    """What this process may use: the limit of its container, or the memory of the machine."""
+    """The memory that this process may use: the limit of its container, or the memory of the machine."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         limit = _CGROUP_LIMIT.read_text().strip()

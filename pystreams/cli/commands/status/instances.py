@@ -1,5 +1,5 @@
-"""What the instances of an application say of themselves, over HTTP: their log knows neither restores nor what threads
-are at."""
+"""The answers of an application's instances about themselves, over HTTP: their log knows neither restores nor the
+activities of threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pystreams.cli.commands.stores.client import ApplicationClient
 from pystreams.errors import StreamsError, summarize
 from pystreams.serving.threads import ClientThreads, ThreadNow
 
-#: So many are asked at the same time.
+#: The number of instances that are asked at the same time.
 _AT_ONCE: Final = 16
 
 

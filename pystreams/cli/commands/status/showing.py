@@ -76,7 +76,7 @@ def headline(look: Look, rate: float | None) -> str:
 
 
 def warnings(status: ApplicationStatus) -> Iterable[str]:
-    """What is not as it should be."""
+    """Warnings about everything that is not as it should be."""
     others = [member.thread for member in status.members if member.same_program is False]
     if others:
         yield (

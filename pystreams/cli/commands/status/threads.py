@@ -19,7 +19,7 @@ THREAD_COLUMNS: Final = ("thread", "state", "tasks", "standbys", "now", "polled"
 #: Stands for what an instance that does not answer would have said.
 _UNKNOWN: Final = "?"
 
-#: What a thread does in each part of its round.
+#: The activity of a thread in each part of its round.
 _PARTS: Final = {
     "group": "asks the group",
     "poll": "waits",

@@ -48,7 +48,8 @@ class _Refusal(msgspec.Struct):
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """An application sends nobody elsewhere: who does might be after the token, which would go with the request."""
+    """Follows no redirect: applications send none. A server that sends one might want to steal the token, which would
+    go with the request."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -89,7 +90,7 @@ class ApplicationClient:
             cursor = page["cursor"]
 
     def threads(self) -> list[ClientThreads]:
-        """What the threads of all clients there are at. Raises ``StreamsError`` if that is not known."""
+        """The activities of the threads of all clients there. Raises ``StreamsError`` if they are not known."""
         found = self._get("/threads", {}, _SOON_S)
         try:
             return msgspec.convert(found, list[ClientThreads])

@@ -25,7 +25,7 @@ _STORE_COLUMNS = [
     "changed since",
     "expired",
 ]
-#: So many of them are shown whatever they hold: store, compared, equal.
+#: The first columns, which are always shown: store, compared, equal. Others are left out if all their numbers are 0.
 _ALWAYS_SHOWN = 3
 
 

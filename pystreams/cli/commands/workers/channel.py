@@ -95,7 +95,7 @@ class Channel:
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
         self._sending = threading.Lock()
-        #: What is left of a message that did not fit into the buffer: the next one begins after it.
+        #: The rest of a message that did not fit into the buffer. The next message begins after it.
         self._unsent = b""
         self._unread = b""
 

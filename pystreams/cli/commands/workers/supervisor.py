@@ -38,7 +38,8 @@ from pystreams.serving.threads import ClientThreads
 
 _WAIT_S: Final = 0.1
 
-#: Who looks at the workers waits for so long for their answers, and then sees those of the last time.
+#: A look at the workers waits at most this long for their answers. It then shows the previous answer of any worker that
+#: has not answered.
 _LOOK_S: Final = 1.0
 
 #: A number of reads that empties any pipe or socket.
@@ -79,7 +80,7 @@ class Supervisor:
         #: The last look at each worker that has a process, and what the workers have in common.
         self.looks: dict[int, ClientLook] = {}
         self.described: Described | None = None
-        #: What the threads of each worker are at, as of when somebody asked last.
+        #: The activities of the threads of each worker, as of the last question.
         self.threads: dict[int, ClientThreads] = {}
         self._looked = threading.Condition()
         #: The last lag that each worker has reported, and the workers that were asked and have not answered.

@@ -54,16 +54,16 @@ ORPHAN_TIMEOUT_S = 30.0
 
 _REPORT_INTERVAL_S = 0.2
 
-#: Metrics follow every so many reports: they are larger, and nobody looks so often.
+#: The number of reports from one with metrics to the next. Metrics are larger, and nobody looks at them that often.
 _REPORTS_PER_MEASURED = 10
 
-#: A look waits for so long for a supervisor that does not read. The next one is newer.
+#: A look waits at most this long for a supervisor that does not read. The next look will be newer.
 _LOOK_S = 1.0
 
-#: The lag waits for so long for the log: a little less than the supervisor waits for it.
+#: A worker waits this long for the log to find the lag: a little less than the supervisor waits for the worker.
 _LAG_S = WAIT_S - 0.5
 
-#: The last report, which has the final counts, waits for so long for a supervisor that does not read.
+#: The last report, which has the final counts, waits at most this long for a supervisor that does not read.
 _LAST_REPORT_S = 5.0
 
 R = TypeVar("R")

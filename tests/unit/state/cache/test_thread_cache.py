@@ -1,4 +1,4 @@
-"""The cache accounts, evicts and flushes as Kafka Streams' NamedCache and ThreadCache do."""
+"""T3: the cache accounts, evicts and flushes as Kafka Streams' NamedCache and ThreadCache do."""
 
 from __future__ import annotations
 
