@@ -26,7 +26,7 @@ from pystreams.engine.failures.lateness import LateRecords
 from pystreams.engine.failures.left_out import Kind, LeftOutRecord
 from pystreams.engine.failures.unmatched import Unmatched
 from pystreams.engine.tracing import Tracing
-from pystreams.errors import ConfigError, StateError, StreamsError
+from pystreams.errors import BrokerError, ConfigError, StateError, StreamsError
 from pystreams.ids import TaskId
 from pystreams.metrics import Metrics, Sample, names
 from pystreams.runtime.client_state import CLIENT_SUCCESSORS, ClientState
@@ -449,7 +449,13 @@ class Streams:
             return False
         if not all(self._settled(thread) for thread in list(self._threads)):
             return False
-        return self._context.everything_is_committed()
+        try:
+            return self._context.everything_is_committed()
+        except BrokerError:
+            if self._state is ClientState.RUNNING:
+                raise
+            # The client has ended meanwhile, and closed its log.
+            return False
 
     def request_commit(self) -> None:
         """Request that every thread commits soon."""
@@ -642,11 +648,9 @@ class Streams:
 
     def _begin_close(self, state: ClientState, leave_group: bool | None = None) -> None:
         self._set_state(state)
+        name = f"{self.config.application_id}-close"
         self._closer = threading.Thread(
-            target=self._finish_close,
-            args=(leave_group,),
-            name=f"{self.config.application_id}-close",
-            daemon=True,
+            target=self._finish_close, args=(leave_group,), name=name, daemon=True
         )
         self._closer.start()
 
@@ -668,19 +672,16 @@ class Streams:
             thread.look()
 
     def _release(self) -> None:
-        if self._context is not None:
-            for watching in (self._context.watch, self._context.neighbours, self._context.snapshots):
-                if watching is not None:
-                    watching.close()
-        for opened in (
-            self._context.admin if self._context else None,
-            None if self._given_broker else self._broker,
-        ):
-            if opened is not None:
-                opened.close()
-        if self._context is not None:
-            self._context.worker.release()
-            self._context.left_out.log_counts(self._clock.monotonic_ms(), 0)
+        context = self._context
+        if context is not None:
+            for watching in filter(None, (context.watch, context.neighbours, context.snapshots)):
+                watching.close()
+            context.admin.close()
+        if self._broker is not None and not self._given_broker:
+            self._broker.close()
+        if context is not None:
+            context.worker.release()
+            context.left_out.log_counts(self._clock.monotonic_ms(), 0)
 
     def _set_state(self, state: ClientState) -> None:
         with self._changed:

@@ -13,6 +13,7 @@ from pystreams.app import App
 from pystreams.errors import ProcessingError, TopologyError
 from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
+from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.uncaught import UncaughtExceptionResponse
 from tests.live.support import Log, caught_up, eventually, run_to_the_end, running
 
@@ -177,6 +178,22 @@ def test_a_listener_has_heard_of_the_end_when_close_returns(log: Log) -> None:
     caught_up(streams)
     assert streams.close()
     assert seen[-1] is ClientState.NOT_RUNNING
+
+
+def test_a_client_that_ends_while_it_is_asked_has_not_caught_up(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, _ = fails_once(log, -1)
+    streams = log.start(app)
+    caught_up(streams)
+    everything_is_committed = ClientContext.everything_is_committed
+
+    def asked_too_late(context: ClientContext) -> bool:
+        assert streams.close()
+        return everything_is_committed(context)
+
+    monkeypatch.setattr(ClientContext, "everything_is_committed", asked_too_late)
+    assert streams.caught_up() is False
 
 
 def test_a_state_listener_that_raises_stops_nothing(log: Log) -> None:

@@ -31,7 +31,7 @@ from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from tests.backfill.kit import Backfill, everything, last_values, lines, memory
 from tests.backfill.test_folding_in_columns import Order, application, histories
-from tests.live.support import Line
+from tests.live.support import Line, eventually
 
 THREE = 3
 
@@ -146,11 +146,14 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_partition_with_most_records_keeps_all_processes_busy(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pids = tmp_path / "pids"
+    pids, driver = tmp_path / "pids", os.getpid()
     pids.mkdir()
 
     def add(one: int, two: int) -> int:
         (pids / str(os.getpid())).touch()
+        # A process that is up early would otherwise compute both shares.
+        if os.getpid() != driver:
+            eventually(lambda: len(list(pids.iterdir())) == 3, "both processes compute a share")
         return one + two
 
     caplog.set_level(logging.INFO)
