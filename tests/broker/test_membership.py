@@ -58,12 +58,15 @@ def test_what_was_given_is_reserved_before_it_is_claimed(join: Join):
     first, second = join("a"), join("b")
     given = eventually(first.member.poll, "an assignment")
     assert given[-1].partitions == tuple(PARTITIONS)
-    deadline = time.monotonic() + SESSION_TIMEOUT_MS / 1000 / 2
-    while time.monotonic() < deadline:  # long enough for the other one to have joined
+
+    def both_have_been_given_their_shares() -> bool:
+        nonlocal given
         given = first.member.poll() or given
         second.poll()
         assert second.held == frozenset()
-        time.sleep(0.01)
+        return len(given[-1].partitions) == 2 and bool(second.events)
+
+    eventually(both_have_been_given_their_shares)
     first.member.claim(given[-1].partitions)
     first.held = frozenset(partition.partition for partition in given[-1].partitions)
     follow_until(balanced(first, second), first, second)
