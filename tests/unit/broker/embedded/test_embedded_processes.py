@@ -15,8 +15,8 @@ import pytest
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.ids import TopicPartition
 from tests.live.support import eventually
+from tests.unit.broker.embedded.log_worker import PARTITIONS
 from tests.unit.broker.log_helpers import create, freeze, read, values
-from tests.unit.broker.log_worker import PARTITIONS
 
 
 class Process:
@@ -27,8 +27,8 @@ class Process:
         self._log = directory / "log.db"
         self._sink = self.output.open("wb")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.unit.broker.log_worker", str(self._log), role, name],
-            cwd=Path(__file__).parents[3],
+            [sys.executable, "-m", "tests.unit.broker.embedded.log_worker", str(self._log), role, name],
+            cwd=Path(__file__).parents[4],
             stdout=self._sink,
         )
 
