@@ -51,8 +51,18 @@ def show_time(timestamp_ms: int) -> str:
     return moment.isoformat(timespec=precision).replace("+00:00", "Z")
 
 
+def show_duration(seconds: float) -> str:
+    """About how long something takes, or has taken: ``7 s``, ``2 min 05 s``, ``3 h 20 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
 def spell_ms(milliseconds: int) -> str:
-    """A duration for people: ``417 ms``, ``47.001 s``, ``12 min 4 s``, ``4 h 12 min``, ``2 d 3 h``. Rounded up,
+    """A limit for people: ``417 ms``, ``47.001 s``, ``12 min 4 s``, ``4 h 12 min``, ``2 d 3 h``. Rounded up,
     so that a limit of this length is never too short."""
     if milliseconds < 1_000:
         return f"{milliseconds} ms"

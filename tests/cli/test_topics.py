@@ -37,6 +37,36 @@ def test_alter_changes_a_setting(pystreams):
     assert pystreams("topics", "list").lines == ["lines\t1\t0\tfor ever"]
 
 
+def test_only_topics_that_are_missing_are_created_if_that_is_asked_for(pystreams):
+    pystreams("topics", "create", "lines", "-p", "2")
+    created = pystreams("topics", "create", "lines", "new", "--if-not-exists", "-c", "retention.ms=-1")
+    assert created.code == 0
+    assert "Created new with 1 partition." in created.err
+    assert "These exist already, and were not changed: lines." in created.err
+    assert pystreams("topics", "list").lines == ["lines\t2\t0\t7 days", "new\t1\t0\tfor ever"]
+
+
+def test_a_topic_with_another_number_of_partitions_is_not_the_one_that_is_asked_for(pystreams):
+    pystreams("topics", "create", "lines", "-p", "2")
+    refused = pystreams("topics", "create", "new", "lines", "-p", "3", "--if-not-exists")
+    assert refused.code == 4
+    assert "Topic lines exists with 2 partitions, not 3" in refused.err
+    assert pystreams("topics", "list").lines == ["lines\t2\t0\t7 days"]
+
+
+def test_several_topics_are_deleted_at_once_or_none(pystreams):
+    pystreams("topics", "create", "a", "b", "c")
+    pystreams("produce", "a", stdin="1\n2\n")
+    pystreams("produce", "b", stdin="3\n")
+    assert pystreams("topics", "delete", "a", "missing", "--yes").code == 4
+    assert [line.split("\t")[0] for line in pystreams("topics", "list").lines] == ["a", "b", "c"]
+    deleted = pystreams("topics", "delete", "a", "b", "a", stdin="y\n")
+    assert deleted.code == 0
+    assert "Delete a, b with 3 records?" in deleted.err
+    assert "Deleted a, b." in deleted.err
+    assert [line.split("\t")[0] for line in pystreams("topics", "list").lines] == ["c"]
+
+
 def test_delete_asks_first(pystreams):
     pystreams("topics", "create", "lines")
     refused = pystreams("topics", "delete", "lines", stdin="n\n")

@@ -82,13 +82,14 @@ def walk(
     *,
     headings: Collection[str] | None = None,
     leave_out: Collection[str] = (),
-) -> None:
+) -> int:
     """Do in ``folder`` what the page says, or its sections with these headings, except for the commands to leave out.
+    Returns how many commands and programs were run.
 
     ``addresses`` has others for those that the page shows: free ones, or such with a server. Raises ``AssertionError``
     where the page shows something else than happens.
     """
-    shown = expected(page)
+    shown, ran = expected(page), 0
     chosen = [section for section in sections(page) if headings is None or section.heading in headings]
     for block in (block for section in chosen for block in section.blocks):
         assert KINDS.match(block.info), f"{block.where}: nobody runs a block of {block.info!r}"
@@ -100,10 +101,13 @@ def walk(
             for command in commands(block):
                 if command.text not in leave_out:
                     _check(f"{page.name}:{command.line}", command, shell, addresses)
+                    ran += 1
         elif block.info == EXAMPLE:
             told = _print_of(block, folder)
             output = shown.get(block.line)
             assert fits("" if output is None else output.text, told), f"{block.where} prints\n{told}"
+            ran += 1
+    return ran
 
 
 def _print_of(block: Block, folder: Path) -> str:

@@ -12,7 +12,6 @@ while records wait in its input topics and those between its sub-topologies.
 from __future__ import annotations
 
 import shutil
-import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
@@ -26,6 +25,7 @@ from tests.interop.take_over_records import PARTITIONS, Change, Turn
 from tests.interop.take_over_sides import PATIENCE_S, Javas, Ours, Side
 from tests.interop.taken_over import TAKEN
 from tests.kafka.support import Cluster
+from tests.live.support import eventually
 
 #: So many play at the same time. All at once have 200 threads, and starve the tests beside them on a busy machine.
 TOGETHER = 4
@@ -176,7 +176,11 @@ class Play:
 
 def _until_empty(left: Callable[[], set[str]]) -> None:
     """Wait until nothing is left; say what is if that takes too long."""
-    end = time.monotonic() + PATIENCE_S
-    while found := left():
-        assert time.monotonic() < end, f"not within {PATIENCE_S:g} s: {sorted(found)}"
-        time.sleep(0.05)
+    found: set[str] = set()
+
+    def nothing_is_left() -> bool:
+        found.clear()
+        found.update(left())
+        return not found
+
+    eventually(nothing_is_left, found, PATIENCE_S)

@@ -140,8 +140,9 @@ class Log:
         return streams
 
 
-def eventually(condition: Callable[[], Any], what: str = "", timeout_s: float = TIMEOUT_S) -> Any:
-    """Wait until ``condition`` gives something true, and give that."""
+def eventually(condition: Callable[[], Any], what: object = "", timeout_s: float = TIMEOUT_S) -> Any:
+    """Wait until ``condition`` gives something true, and give that. If that takes too long, ``what`` is shown as it is
+    then."""
     end = time.monotonic() + timeout_s
     while True:
         result = condition()

@@ -18,7 +18,7 @@ from pystreams.record import Record
 from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.threads.global_thread import GlobalStores
-from tests.live.support import Log, caught_up, eventually, run_to_the_end, running
+from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, run_to_the_end, running
 
 
 def priced(item: str, price: int | None) -> str:
@@ -181,9 +181,11 @@ class Slow(Processor[str, int, None, None]):
     """Takes long for each record."""
 
     begun = threading.Event()
+    records = 0
 
     def process(self, record: Record[str, int]) -> None:
         self.begun.set()
+        Slow.records += 1
         # Time passes: that is the test.
         time.sleep(0.02)
 
@@ -193,15 +195,16 @@ def test_filling_ends_early_when_the_client_is_to_stop(log: Log) -> None:
     app = shop(log)
     app.add_global_store(Stores.key_value_store("s", str, int), "more", Slow, key=str, value=int)
     log.create("more")
-    log.write("more", [(f"item{n}", n, 1_000) for n in range(1_000)])
+    log.write("more", [(f"item{n}", n, 1_000) for n in range(10_000)])
     streams = Streams(app, broker=log.broker)
     stop = threading.Event()
     running_client = threading.Thread(target=streams.run, kwargs={"stop": stop})
     running_client.start()
-    assert Slow.begun.wait(30)
+    assert Slow.begun.wait(TIMEOUT_S)
     stop.set()
-    running_client.join(30)
+    running_client.join(TIMEOUT_S)
     assert streams.state is ClientState.NOT_RUNNING
+    assert Slow.records < 10_000
 
 
 def test_after_the_end_the_store_is_not_there(log: Log) -> None:

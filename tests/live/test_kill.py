@@ -85,7 +85,9 @@ def test_one_process_killed_while_it_restores(log: Log) -> None:
             # Where the last one was killed early there is none.
             shutil.rmtree(log.path / "state", ignore_errors=True)
         process = start(log.path)
-        time.sleep(job.choose.uniform(0.3, 0.8))
+        eventually(lambda: log.admin.group_members("killed"), "it has joined")
+        # A random moment of the time after that is what this test is about.
+        time.sleep(job.choose.uniform(0, 0.3))
         kill(process)
     job.finish_and_check()
 

@@ -12,10 +12,11 @@ import msgspec
 import pytest
 
 from pystreams import Record
-from pystreams.clock import Deadline, SystemClock
+from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError, ProductionError, SerializationError, TopicError, TopologyError
 from pystreams.log import batches, open_log
 from pystreams.partitioning import partition_for_key
+from tests.live.support import eventually
 
 
 class Order(msgspec.Struct):
@@ -185,11 +186,8 @@ def test_what_was_produced_before_a_program_failed_is_there(folder):
 
 def test_one_record_is_in_the_topic_soon_though_nobody_flushes(log, topic):
     log.produce(topic, "x")
-    deadline = Deadline(SystemClock(), 10_000)
     with open_log() as other:
-        while not raw(other) and not deadline.expired():
-            threading.Event().wait(0.01)
-        assert raw(other) == [(None, b"x")]
+        assert eventually(lambda: raw(other), "a record in the topic") == [(None, b"x")]
 
 
 def test_many_records_are_committed_in_batches(log, topic, monkeypatch):
@@ -241,15 +239,8 @@ def test_what_is_lost_in_the_background_is_told_by_the_next_call(log, topic, mon
     with open_log() as other:
         other.delete_topic(topic)
     log.produce(topic, "lost")
-    deadline = Deadline(SystemClock(), 10_000)
-
-    def flush_until_it_fails() -> None:
-        while not deadline.expired():
-            threading.Event().wait(0.01)
-            log.flush()
-
     with pytest.raises(TopicError, match="The record sent was not written"):
-        flush_until_it_fails()
+        eventually(log.flush, "a flush fails")
 
 
 def test_threads_share_a_log(log, topic):

@@ -3,7 +3,6 @@ Afterwards all is as before."""
 
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,28 +10,15 @@ from pathlib import Path
 import pytest
 
 from pystreams.serving import turns
-from pystreams.serving.stores.lines import Line, LineServer
-from pystreams.serving.stores.parts import Part, StoreInfo
+from pystreams.serving.stores.lines import Line
 from pystreams.serving.stores.questions import Question
 from pystreams.serving.turns import QUICK_S, QuickTurns
 from tests.live.support import eventually
 from tests.serving.asyncio_kit import run_apart
 from tests.serving.queries_kit import asked, counting
+from tests.serving.worker_kit import Worker, asked_over_a_line
 
 USUAL_S = 0.004
-
-
-class Worker:
-    """Has a store with nothing in it."""
-
-    async def stores(self) -> list[StoreInfo]:
-        return []
-
-    async def ask(self, _question: Question) -> Part:
-        return Part()
-
-    def ask_at_once(self, _question: Question) -> Part | None:
-        return Part()
 
 
 @pytest.fixture(autouse=True)
@@ -110,14 +96,9 @@ def test_an_interval_that_is_shorter_is_kept():
 def test_the_switch_interval_of_a_worker_is_short_while_it_is_asked(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(turns, "LASTS_S", 600.0)
 
-    async def asked_over_a_line() -> bool:
-        ours, theirs = socket.socketpair()
-        LineServer(theirs, Worker())
-        line = Line(ours)
+    async def is_quick_after_a_question(line: Line) -> bool:
         await line.ask(Question("counts", "a"))
-        quick = is_quick()
-        line.hang_up()
-        return quick
+        return is_quick()
 
-    assert run_apart(asked_over_a_line())
+    assert asked_over_a_line(Worker(at_once=True), is_quick_after_a_question)
     eventually(is_usual, "the line has ended")

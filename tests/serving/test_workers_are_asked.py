@@ -4,47 +4,19 @@ cannot answer hides no other one."""
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import Awaitable, Callable
 
 import pytest
 
 from pystreams.errors import SerializationError
 from pystreams.serving.query_errors import FailedError, UnreachableError
-from pystreams.serving.stores.asking import Answerer, Together
-from pystreams.serving.stores.lines import Line, LineServer
-from pystreams.serving.stores.parts import Entry, Part, StoreInfo
-from pystreams.serving.stores.questions import Place, Question
+from pystreams.serving.stores.asking import Together
+from pystreams.serving.stores.lines import Line
+from pystreams.serving.stores.parts import Part
+from pystreams.serving.stores.questions import Question
 from tests.serving.asyncio_kit import run_apart
+from tests.serving.worker_kit import Worker, asked_over_a_line
 
 QUESTION = Question("counts", "a")
-
-
-class Worker:
-    """It has the only partition, or not; and answers at once, or not."""
-
-    def __init__(self, error: Exception | None = None, *, has: bool = True, at_once: bool = False) -> None:
-        self.error, self.has, self._at_once = error, has, at_once
-
-    async def stores(self) -> list[StoreInfo]:
-        return []
-
-    def ask_at_once(self, question: Question) -> Part | None:
-        return self._answer(question) if self._at_once else None
-
-    async def ask(self, question: Question) -> Part:
-        assert not self._at_once
-        return self._answer(question)
-
-    def _answer(self, question: Question) -> Part:
-        if self.error is not None:
-            raise self.error
-        if self.has:
-            assert question.key is not None
-            return Part(
-                [Entry(Place(question.key.encode()), b"1")], read=[0], partitions=1, partition=0, single=True
-            )
-        return Part(partitions=1, partition=0, single=True)
 
 
 def test_a_worker_that_starts_again_does_not_hide_the_one_that_took_over() -> None:
@@ -56,26 +28,11 @@ def test_a_worker_that_starts_again_does_not_hide_the_one_that_took_over() -> No
     assert run_apart(together.ask(QUESTION)).entries
 
 
-def asked(answerer: Answerer, ask: Callable[[Line], Awaitable[object]]) -> object:
-    """What ``ask`` gets over a line to the worker."""
-
-    async def over_a_line() -> object:
-        ours, theirs = socket.socketpair()
-        LineServer(theirs, answerer)
-        line = Line(ours)
-        try:
-            return await asyncio.wait_for(ask(line), 60)
-        finally:
-            line.hang_up()
-
-    return run_apart(over_a_line())
-
-
 @pytest.mark.parametrize("at_once", [False, True], ids=["in-a-task", "at-once"])
 @pytest.mark.parametrize("error", [ValueError("no number"), SerializationError("no number")])
 def test_whatever_a_serde_raises_is_told_to_the_one_who_asks(error: Exception, at_once: bool) -> None:
     with pytest.raises(FailedError, match="no number"):
-        asked(Worker(error, at_once=at_once), lambda line: line.ask(QUESTION))
+        asked_over_a_line(Worker(error, at_once=at_once), lambda line: line.ask(QUESTION))
 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["in-tasks", "at-once"])
@@ -84,7 +41,7 @@ def test_many_questions_at_once_get_a_reply_each(at_once: bool) -> None:
         return await asyncio.gather(*[line.ask(Question("counts", key)) for key in keys])
 
     keys = [f"k{n}" for n in range(3_000)]
-    found = asked(Worker(at_once=at_once), ask_many)
+    found = asked_over_a_line(Worker(at_once=at_once), ask_many)
     assert isinstance(found, list)
     assert [part.entries[0].place.key.decode() for part in found] == keys
 
@@ -92,7 +49,7 @@ def test_many_questions_at_once_get_a_reply_each(at_once: bool) -> None:
 @pytest.mark.parametrize("at_once", [False, True], ids=["in-a-task", "at-once"])
 def test_an_error_that_cannot_be_written_ends_no_line(at_once: bool) -> None:
     with pytest.raises(FailedError, match=r"half a pair: \?"):
-        asked(
+        asked_over_a_line(
             Worker(SerializationError("half a pair: \ud800"), at_once=at_once),
             lambda line: line.ask(QUESTION),
         )
@@ -107,6 +64,6 @@ def test_a_request_that_is_cancelled_does_not_close_the_line_for_others() -> Non
         await asyncio.gather(first, return_exceptions=True)
         return await line.ask(QUESTION)
 
-    found = asked(Worker(), cancelled_and_then_asked)
+    found = asked_over_a_line(Worker(), cancelled_and_then_asked)
     assert isinstance(found, Part)
     assert found.entries

@@ -12,8 +12,9 @@ from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from pystreams.backfill.display.slice_meter import SliceMeter, Slices, duration, shortened
+from pystreams.backfill.display.slice_meter import SliceMeter, Slices, shortened
 from pystreams.clock import Clock, Deadline
+from pystreams.times import show_duration
 
 if TYPE_CHECKING:
     from pystreams.backfill.compute.driver import Progress
@@ -73,7 +74,7 @@ class NotebookDisplay:
             self._shown.update(content, raw=True)
 
     def _ending(self, kind: type[BaseException] | None) -> str:
-        elapsed = duration((self._clock.monotonic_ms() - self._began_ms) / 1000)
+        elapsed = show_duration((self._clock.monotonic_ms() - self._began_ms) / 1000)
         if kind is None:
             return f"Computed in {elapsed}."
         stopped = "Stopped" if issubclass(kind, KeyboardInterrupt) else "Failed"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pystreams.clock import Clock
 from pystreams.meter import Meter
+from pystreams.times import show_duration
 
 if TYPE_CHECKING:
     from pystreams.backfill.compute.driver import Progress
@@ -80,8 +81,8 @@ class SliceMeter:
         if elapsed_s < _RATE_MIN_S:
             return shown
         if self.over:
-            return f"{shown}  {self.done / elapsed_s:,.0f}/s  {duration(elapsed_s)}"
-        left = "" if self.remaining_s is None else f"  {duration(self.remaining_s)} left"
+            return f"{shown}  {self.done / elapsed_s:,.0f}/s  {show_duration(elapsed_s)}"
+        left = "" if self.remaining_s is None else f"  {show_duration(self.remaining_s)} left"
         return f"{shown}  {self.meter.rate():,.0f}/s{left}"
 
 
@@ -116,13 +117,3 @@ def titles(plan: BackfillPlan) -> list[tuple[str, int]]:
 def shortened(title: str) -> str:
     """A title that fits beside a bar."""
     return title if len(title) <= _TITLE_CHARACTERS else f"{title[: _TITLE_CHARACTERS - 1]}…"
-
-
-def duration(seconds: float) -> str:
-    """``7 s``, ``2 min 05 s`` or ``3 h 20 min``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -215,21 +215,20 @@ class KafkaAdmin:
         """Wait until the leaders of new topics answer. A broker says that it leads a partition before it does, and
         records that are sent to it meanwhile may be lost, although their producer is idempotent: KAFKA-15591."""
         partitions = [TopicPartition(topic.name, n) for topic in topics for n in range(topic.partitions)]
-        deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
-        while True:
+        why: object = ""
+        for remaining_ms in _while_it_spreads():
             try:
-                self.end_offsets(partitions, deadline.remaining_ms())
+                self.end_offsets(partitions, remaining_ms)
             except (TopicError, BrokerUnavailableError) as error:
                 # A leader may be the last broker that learns of a topic, and say that there is none.
-                if deadline.expired():
-                    raise BrokerUnavailableError(
-                        f"Topics {', '.join(topic.name for topic in topics)} cannot be written to",
-                        where=self._where,
-                        why=f"not all of their leaders have answered within {_SPREAD_TIMEOUT_S:g} s: {error}",
-                    ) from None
-                time.sleep(_SPREAD_PAUSE_S)
+                why = error
             else:
                 return
+        raise BrokerUnavailableError(
+            f"Topics {', '.join(topic.name for topic in topics)} cannot be written to",
+            where=self._where,
+            why=f"not all of their leaders have answered within {_SPREAD_TIMEOUT_S:g} s: {why}",
+        )
 
     def alter_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         """Change these settings and keep the others. Returns when the brokers show them, if the login may see them.
@@ -262,14 +261,12 @@ class KafkaAdmin:
 
     def _wait_until_shown(self, name: str, config: Mapping[str, str], before: Mapping[str, str]) -> None:
         """Wait for the brokers, which learn of the settings a moment after the controller has accepted them."""
-        deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
-        while not deadline.expired():
+        for _ in _while_it_spreads():
             shown = self._shown(name, config)
             # Kafka may show a value in another spelling, such as "compact, delete" without the space: any change
             # counts.
             if all(value == config[key] or value != before.get(key) for key, value in shown.items()):
                 return
-            time.sleep(_SPREAD_PAUSE_S)
 
     def delete_topics(self, names: Collection[str]) -> None:
         """Returns when the topics are deleted. Raises ``TopicError`` if one does not exist."""
@@ -436,18 +433,15 @@ class KafkaAdmin:
         }
 
     def _wait_for(self, spread: Callable[[Mapping[str, int]], bool], what: str) -> dict[str, int]:
-        deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
-        while True:
+        for _ in _while_it_spreads():
             counts = self._partition_counts()
             if spread(counts):
                 return counts
-            if deadline.expired():
-                raise BrokerUnavailableError(
-                    f"The brokers do not agree about {what}",
-                    where=self._where,
-                    why=f"not all brokers knew within {_SPREAD_TIMEOUT_S:g} s",
-                )
-            time.sleep(_SPREAD_PAUSE_S)
+        raise BrokerUnavailableError(
+            f"The brokers do not agree about {what}",
+            where=self._where,
+            why=f"not all brokers knew within {_SPREAD_TIMEOUT_S:g} s",
+        )
 
     def _offsets(
         self,
@@ -578,6 +572,14 @@ class _Deletion:
                     ) from None
                 where = f"{self._where}, {partition}"
                 raise failure(error, "Records cannot be deleted", where=where, needs="DELETE") from None
+
+
+def _while_it_spreads() -> Iterator[float]:
+    """Again and again, with pauses, the time (ms) that is left for something to spread to all brokers."""
+    deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
+    while not deadline.expired():
+        yield deadline.remaining_ms()
+        time.sleep(_SPREAD_PAUSE_S)
 
 
 def _seconds_left(deadline: Deadline) -> float:

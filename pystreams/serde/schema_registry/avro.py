@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar, Unpack, cast, overload
 
 from pystreams.errors import SerializationError, TopologyError
-from pystreams.serde.schema_registry.base import RegistrySerde, SchemaText, registered
+from pystreams.serde.schema_registry.base import (
+    RegistrySerde,
+    SchemaText,
+    registered,
+    schema_json,
+    schema_text,
+)
 from pystreams.serde.schema_registry.clients import clients_module
 from pystreams.serde.schema_registry.plain import plain_codec
 from pystreams.serde.schema_registry.settings import Part, SchemaArguments, SchemaUse
@@ -84,7 +90,7 @@ class AvroSerde(RegistrySerde[T]):
         given = self._schema
         return {
             "format": "avro",
-            "schema": None if given is None else normal_form(_loaded(given.text)),
+            "schema": None if given is None else normal_form(schema_json(given.text)),
             "as": None if self.type in (dict, list, Any, object) else typed_schema(self.type)["type"],
             **({"references": [list(one) for one in given.references]} if given and given.references else {}),
             **({} if given is None else registered(given.text)),
@@ -164,28 +170,11 @@ def _again(
 
 
 def _text(schema: str | Path | dict[str, Any] | list[Any]) -> str:
-    if isinstance(schema, Path):
-        try:
-            schema = schema.read_text(encoding="utf-8")
-        except OSError as error:
-            raise TopologyError(f"{schema} does not contain a schema", why=str(error)) from None
-    loaded = _loaded(schema) if isinstance(schema, str) else schema
-    if isinstance(loaded, str):
-        # The clients accept a primitive only in this form.
-        return json.dumps({"type": loaded})
-    return schema if isinstance(schema, str) else json.dumps(schema)
-
-
-def _loaded(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        # The bare name of a primitive is a common way to write its schema.
-        if text.strip() in _PRIMITIVES:
-            return text.strip()
-        raise TopologyError(
-            "a schema is not valid JSON", why=str(error), hint="to give a file, give its pathlib.Path"
-        ) from None
+    text = schema_text(schema)
+    # The bare name of a primitive is a common way to write its schema.
+    loaded = text.strip() if text.strip() in _PRIMITIVES else schema_json(text)
+    # The clients accept a primitive only in this form.
+    return json.dumps({"type": loaded}) if isinstance(loaded, str) else text
 
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
@@ -193,7 +182,7 @@ _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "b
 
 def _name(text: str) -> str | None:
     """The full name of the schema's record; None if the schema has no name."""
-    schema = _loaded(text)
+    schema = schema_json(text)
     if not isinstance(schema, dict) or "name" not in schema:
         return None
     name, namespace = schema["name"], schema.get("namespace")
@@ -205,7 +194,7 @@ def _parse(text: str, named: dict[str, Any]) -> Any:
     from fastavro.schema import SchemaParseException, UnknownType
 
     try:
-        return parse_schema(_loaded(text), named)
+        return parse_schema(schema_json(text), named)
     except (SchemaParseException, UnknownType, KeyError, TypeError, ValueError) as error:
         raise TopologyError(
             "a schema is not a valid Avro schema", why=f"{type(error).__name__}: {error}"

@@ -7,15 +7,17 @@ codec, unless the schema has rules (encryption, migrations, checks), which only 
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
-from pystreams.errors import ConfigError, SerializationError, StreamsError
+from pystreams.errors import ConfigError, SerializationError, StreamsError, TopologyError
 from pystreams.serde.base import Serde
 from pystreams.serde.schema_registry.clients import (
     check_installed,
@@ -47,6 +49,29 @@ class SchemaText:
         registry = clients_module("")
         references = [registry.SchemaReference(*reference) for reference in self.references]
         return registry.Schema(self.text, self.kind, references, rule_set=rules)
+
+
+def schema_text(schema: str | Path | dict[str, Any] | list[Any]) -> str:
+    """A schema that is given as text, as the file that contains it, or as parsed JSON. Raises ``TopologyError`` for a
+    file that cannot be read."""
+    if isinstance(schema, str):
+        return schema
+    if not isinstance(schema, Path):
+        return json.dumps(schema)
+    try:
+        return schema.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TopologyError(f"{schema} does not contain a schema", why=str(error)) from None
+
+
+def schema_json(text: str) -> Any:
+    """The text of a schema, parsed. Raises ``TopologyError``."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise TopologyError(
+            "a schema is not valid JSON", why=str(error), hint="to give a file, give its pathlib.Path"
+        ) from None
 
 
 def registered(*texts: str | bytes) -> Schema:

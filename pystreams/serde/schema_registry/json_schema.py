@@ -11,7 +11,13 @@ from typing import Any, ClassVar, TypeVar, Unpack, cast, overload
 import msgspec
 
 from pystreams.errors import TopologyError
-from pystreams.serde.schema_registry.base import RegistrySerde, SchemaText, registered
+from pystreams.serde.schema_registry.base import (
+    RegistrySerde,
+    SchemaText,
+    registered,
+    schema_json,
+    schema_text,
+)
 from pystreams.serde.schema_registry.clients import clients_module
 from pystreams.serde.schema_registry.settings import Part, SchemaArguments, SchemaUse
 from pystreams.serde.schemas.finding import Schema
@@ -68,7 +74,7 @@ class JsonSchemaSerde(RegistrySerde[T]):
         **arguments: Unpack[SchemaArguments],
     ) -> None:
         use = SchemaUse.of("JsonSchemaSerde", arguments)
-        text = _derived(type_) if schema is None else _text(schema)
+        text = _derived(type_) if schema is None else schema_text(schema)
         self._schema = SchemaText(text, "JSON", tuple(references))
         super().__init__(_title(text), use)
         self._json: JsonSerde[T] = JsonSerde(type_)
@@ -145,22 +151,6 @@ def _with_its_fields(schema: dict[str, Any]) -> dict[str, Any]:
     return {**top, **({"$defs": definitions} if definitions else {})}
 
 
-def _text(schema: str | Path | dict[str, Any]) -> str:
-    if isinstance(schema, dict):
-        return json.dumps(schema)
-    try:
-        text = schema if isinstance(schema, str) else schema.read_text(encoding="utf-8")
-    except OSError as error:
-        raise TopologyError(f"{schema} does not contain a schema", why=str(error)) from None
-    try:
-        json.loads(text)
-    except ValueError as error:
-        raise TopologyError(
-            "a schema is not valid JSON", why=str(error), hint="to give a file, give its pathlib.Path"
-        ) from None
-    return text
-
-
 def _title(text: str) -> str | None:
-    schema = json.loads(text)
+    schema = schema_json(text)
     return cast("str | None", schema.get("title")) if isinstance(schema, dict) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystreams.backfill.compute.driver import Progress
-from pystreams.backfill.display.slice_meter import SliceMeter, duration, shortened
+from pystreams.backfill.display.slice_meter import SliceMeter, shortened
 from pystreams.backfill.display.terminal import BarDisplay
 from pystreams.cli.commands.backfill.progress import LineDisplay, display_for_terminal
 from pystreams.cli.terminal.console import messages
@@ -87,13 +87,6 @@ def test_bars_are_painted_and_taken_down(records, expected, capsys):
 
 def test_a_file_gets_lines():
     assert isinstance(display_for_terminal(ManualClock()), LineDisplay)
-
-
-@pytest.mark.parametrize(
-    "seconds,text", [(0.4, "0 s"), (59.4, "59 s"), (60, "1 min 00 s"), (3_725, "1 h 02 min")]
-)
-def test_durations_are_told_as_people_do(seconds, text):
-    assert duration(seconds) == text
 
 
 def test_a_long_title_leaves_room_for_the_bar():

@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from pystreams import open_log
-from pystreams.clock import Deadline, SystemClock
 from pystreams.log.batches import BatchWriter
+from tests.live.support import TIMEOUT_S, eventually
 
 
 @pytest.fixture
@@ -192,12 +191,10 @@ def test_lines_of_a_slow_pipe_are_there_soon_and_an_interrupt_says_how_many(fold
         assert running.stdin is not None
         running.stdin.write("a\nb\n")
         running.stdin.flush()
-        deadline = Deadline(SystemClock(), 30_000)
         with open_log() as log:
-            while log.describe_topic(topic).records < 2 and not deadline.expired():
-                threading.Event().wait(0.02)
+            eventually(lambda: log.describe_topic(topic).records == 2, "both lines are there")
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=TIMEOUT_S)
     assert "Interrupted: wrote 2 records to t, up to line 2." in said
     assert "Traceback" not in said
     assert running.returncode == 130

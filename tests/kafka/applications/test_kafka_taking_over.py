@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from pystreams.cli.commands.reset import carry_out, plan_reset
+from pystreams.clock import Clock, SystemClock
 from pystreams.errors import BrokerError, StreamsError, TopologyError
+from pystreams.ids import TopicPartition
 from pystreams.runtime.startup import carry_over
 from pystreams.runtime.streams import Streams
 from tests.kafka.support import Cluster
-from tests.live.support import TIMEOUT_S, caught_up, run_to_the_end
+from tests.live.support import TIMEOUT_S, caught_up, eventually, run_to_the_end
 from tests.live.taking_over_kit import One, Two, kept, lines, summing, write
 
 
@@ -81,39 +83,91 @@ def test_what_another_machine_has_of_before_a_reset_is_restored(cluster: Cluster
     assert cluster.table("out") == dict.fromkeys("abcdef", 10)
 
 
-class Slow:
-    """A cluster to which each copied record takes its time."""
+class Onlooker(SystemClock):
+    """A member that starts when another one copies, and the time for it: nearly as much as it waits for who is dead
+    passes between one record of the copy, when it has seen this, and the next."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, topic: str) -> None:
+        self.copying = threading.Event()
+        self._topic = topic
+        self._ahead_ms = 0.0
+        #: How many records it has seen, each time that it looked.
+        self._seen: list[int] = []
+
+    def monotonic_ms(self) -> float:
+        return super().monotonic_ms() + self._ahead_ms
+
+    def saw(self, ends: Mapping[TopicPartition, int]) -> None:
+        if any(partition.topic == self._topic for partition in ends):
+            self._seen.append(sum(ends.values()))
+
+    def let_time_pass(self, copied: int) -> None:
+        self.copying.set()
+        # When it looks for the second time it knows since when there is no more to see.
+        eventually(lambda: [seen >= copied for seen in self._seen[-2:]] == [True, True], "it looks")
+        self._ahead_ms += 0.9 * carry_over._BY_ANOTHER_MS
+
+
+class Copying:
+    """A cluster for the member that copies."""
+
+    def __init__(self, inner: Any, onlooker: Onlooker) -> None:
         self._inner = inner
+        self._onlooker = onlooker
+        self.copied = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
     def transactional_producer(self, client_id: str, transactional_id: str) -> Any:
-        return _SlowProducer(self._inner.transactional_producer(client_id, transactional_id))
+        self._producer = self._inner.transactional_producer(client_id, transactional_id)
+        return Replaced(self._producer, send=self._send)
+
+    def _send(self, *arguments: Any) -> None:
+        self._onlooker.let_time_pass(self.copied)
+        self._producer.send(*arguments)
+        self.copied += 1
 
 
-class _SlowProducer:
-    def __init__(self, inner: Any) -> None:
+class Watching:
+    """A cluster for the member that looks on."""
+
+    def __init__(self, inner: Any, onlooker: Onlooker) -> None:
         self._inner = inner
+        self._onlooker = onlooker
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def send(self, *arguments: Any) -> None:
-        time.sleep(0.7)
-        self._inner.send(*arguments)
+    def admin(self) -> Any:
+        assert self._onlooker.copying.wait(TIMEOUT_S)
+        self._admin = self._inner.admin()
+        return Replaced(self._admin, end_offsets=self._end_offsets)
+
+    def _end_offsets(self, *arguments: Any, **named: Any) -> dict[TopicPartition, int]:
+        ends = self._admin.end_offsets(*arguments, **named)
+        self._onlooker.saw(ends)
+        return ends
 
 
-def test_who_starts_while_content_is_copied_lets_that_end(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # In all the copy takes longer than who is dead is waited for, and no step of it does.
-    monkeypatch.setattr(carry_over, "_BY_ANOTHER_MS", 2_500.0)
+class Replaced:
+    """What is as ``inner``, but for some methods."""
+
+    def __init__(self, inner: Any, **methods: Callable[..., Any]) -> None:
+        self._inner = inner
+        vars(self).update(methods)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_who_starts_while_content_is_copied_lets_that_end(cluster: Cluster) -> None:
     run_to_the_end(cluster, summing(cluster, One))
-    slow = Slow(cluster.broker)
-    start_together(cluster, [slow, slow])
+    onlooker = Onlooker("shop-totals-changelog")
+    copying = Copying(cluster.broker, onlooker)
+    second = member(cluster, 1, Watching(cluster.broker, onlooker), onlooker)
+    start_together(cluster, [member(cluster, 0, copying), second])
+    assert copying.copied == 6
 
 
 class Late:
@@ -146,19 +200,18 @@ def test_who_is_superseded_by_a_member_that_gives_up_tries_again(
     monkeypatch.setattr(carry_over, "_BY_ANOTHER_MS", 500.0)
     run_to_the_end(cluster, summing(cluster, One))
     late = Late(cluster.broker)
-    start_together(cluster, [late, late])
+    start_together(cluster, [member(cluster, number, late) for number in range(2)])
 
 
-def start_together(cluster: Cluster, brokers: list[Any]) -> None:
+def member(cluster: Cluster, number: int, broker: Any, clock: Clock | None = None) -> Streams:
+    """A member of the new version, on a machine of its own."""
+    settings = {"state_dir": cluster.path / f"machine-{number}"}
+    return Streams(summing(cluster, One, "totals", settings, was="sums"), broker=broker, clock=clock)
+
+
+def start_together(cluster: Cluster, clients: list[Streams]) -> None:
     """All members start, and the content is there once."""
     failures: list[StreamsError] = []
-    clients = [
-        Streams(
-            summing(cluster, One, "totals", {"state_dir": cluster.path / f"machine-{number}"}, was="sums"),
-            broker=broker,
-        )
-        for number, broker in enumerate(brokers)
-    ]
 
     def start(client: Streams) -> None:
         try:

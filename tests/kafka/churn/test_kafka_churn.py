@@ -76,7 +76,7 @@ def test_no_two_members_hold_a_partition_however_they_come_and_go(cluster: Clust
     ended: list[Worker] = []
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
-        time.sleep(choose.uniform(0.3, 2.0))
+        time.sleep(choose.uniform(0.3, 2.0))  # random moments are what this test is about
         if len(workers) > 2 and choose.random() < 0.5:
             worker = workers.pop(choose.randrange(len(workers)))
             worker.end(leave=choose.random() < 0.6)

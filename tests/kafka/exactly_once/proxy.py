@@ -78,6 +78,8 @@ class Proxy:
         self._faults: list[Fault] = []
         #: Late requests that the broker has got.
         self.delivered_late = 0
+        #: Connections that clients have lost at once, because nobody was at ``target_port``.
+        self.turned_away = 0
         self._links: set[_Link] = set()
         self._serving: set[asyncio.Future[None]] = set()
         self._loop = asyncio.new_event_loop()
@@ -93,13 +95,15 @@ class Proxy:
     def remove(self, fault: Fault) -> None:
         self._faults.remove(fault)
 
-    def cut(self) -> None:
-        """End all connections, as a broker does that is killed."""
-        self._run(self._cut())
+    def cut(self) -> int:
+        """End all connections, as a broker does that is killed. Returns how many there were."""
+        return self._run(self._cut())
 
-    async def _cut(self) -> None:
-        for link in list(self._links):
+    async def _cut(self) -> int:
+        links = list(self._links)
+        for link in links:
             link.end()
+        return len(links)
 
     def close(self) -> None:
         self._run(self._close())
@@ -132,6 +136,7 @@ class Proxy:
         try:
             from_broker, to_broker = await asyncio.open_connection("127.0.0.1", self.target_port)
         except OSError:
+            self.turned_away += 1
             return
         link = _Link(self, reader, writer, from_broker, to_broker)
         self._links.add(link)

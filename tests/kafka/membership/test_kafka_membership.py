@@ -26,6 +26,7 @@ from tests.broker.following import (
     follow_until,
 )
 from tests.kafka.support import Cluster
+from tests.live.support import eventually
 from tests.unit.broker.log_helpers import deal
 
 PARTITIONS = 4
@@ -62,10 +63,7 @@ def at(offset: int, *partitions: int) -> dict[TopicPartition, CommittedOffset]:
 
 def test_an_assignment_is_given_again_until_it_is_claimed(join: Join):
     member = join("a").member
-    first: list = []
-    while not first:
-        first = member.poll()
-        time.sleep(POLL_S)
+    first = eventually(member.poll, "an assignment")
     assert member.poll() == first
     member.claim(first[0].partitions)
     assert member.poll() == []

@@ -14,7 +14,7 @@ import pytest
 
 from pystreams.broker.port import Assigned, CommittedOffset, TopicSpec, Write
 from pystreams.ids import TopicPartition
-from tests.broker.following import Follower
+from tests.broker.following import Follower, follow_until
 from tests.kafka.secure_server import (
     KEY_PASSWORD,
     PASSWORD,
@@ -190,9 +190,7 @@ def use_everything(address: str, settings: Mapping[str, Any], **more: Any) -> No
         producer.send("t", 0, b"k", b"v", 1, ())
         member = stack.enter_context(closing(broker.member("a", "g", ["t"], bytes, deal("t", 1))))
         follower = Follower("a", member, [])
-        while not follower.held:
-            follower.poll()
-            time.sleep(0.02)  # as a thread does that has nothing to do
+        follow_until(lambda: bool(follower.held), follower)
         assert isinstance(follower.events[0], Assigned)
         offsets = {TopicPartition("t", 0): CommittedOffset(1, "text")}
         producer.commit(offsets, member)

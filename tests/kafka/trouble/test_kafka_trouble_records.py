@@ -8,6 +8,8 @@ import signal
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 
 import pytest
@@ -20,7 +22,7 @@ from pystreams.ids import TopicPartition
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster
 from tests.kafka.trouble_support import failure_of
-from tests.live.support import KEPT, TIMEOUT_S, caught_up, freeze
+from tests.live.support import KEPT, TIMEOUT_S, caught_up, eventually, freeze
 
 LIMIT = 5_000
 #: Larger than the limit of the topic, or than what the producer itself takes.
@@ -215,26 +217,27 @@ def test_records_that_expire_while_the_broker_is_silent_are_written_again(
         fragile.write("in", [(f"k{i}", i, i + 1) for i in range(written, written + 1_000)])
         written += 1_000
 
-    def silent_for_longer_than_a_record_may_wait() -> None:
+    @contextmanager
+    def silent() -> Iterator[None]:
         freeze(fragile_server.pid)
         try:
-            go_on.set()
-            time.sleep(4.0)
+            yield
         finally:
             os.kill(fragile_server.pid, signal.SIGCONT)
 
     with caplog.at_level(logging.WARNING):
-        # Once while records are at work, then at random moments, which may find none.
         write_more()
         assert at_work.wait(TIMEOUT_S)
-        silent_for_longer_than_a_record_may_wait()
+        with silent():
+            go_on.set()
+            eventually(lambda: "could not be written in time" in caplog.text, "a record expires")
         for pause_s in (0.0, 0.03):
             write_more()
-            time.sleep(pause_s)
-            silent_for_longer_than_a_record_may_wait()
+            time.sleep(pause_s)  # Random moments, which may find no record at work.
+            with silent():
+                time.sleep(4.0)  # Longer than a record may wait: that is what this test is about.
     caught_up(streams)
     assert {record.key for record in fragile.read("out")} == {f"k{i}" for i in range(written)}
-    assert "could not be written in time" in caplog.text
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 from random import Random
@@ -17,10 +16,10 @@ from pystreams.state.disk.rocksdb import RocksDatabase
 from pystreams.state.spec import StoreSpec
 from pystreams.state.stores.factory import Stores
 from pystreams.windowed import Windowed
+from tests.live.support import eventually
 from tests.unit.state.state_kit import Task, batch_of, key_value, session, timestamped, timestamped_window
 
 RECORDS = 2_000
-TIMEOUT_S = 30.0
 
 #: How a store of a kind is made, how it is written to, and whether it can be filled.
 KINDS: dict[str, tuple[StoreSpec, Callable[[Any, str, int], object], bool]] = {
@@ -59,10 +58,7 @@ def filled(directory: Path, kind: str, records: list[Any]) -> Task:
 
 
 def complete(task: Task) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not task.state.settled():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    eventually(task.state.settled, "what fills the store is settled")
     task.state.complete()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from pystreams.nearest import listing
+from pystreams.times import show_duration
 
 if TYPE_CHECKING:
     from pystreams.cli.commands.status.instances import Restore
@@ -115,14 +116,7 @@ def _restore_line(restore: Restore) -> str:
     left = f"{restore.task} restores {listing(restore.stores)}: {_count(restore.remaining, 'record')} left"
     if restore.rate is not None:
         left += f", {restore.rate:,.0f} in a second"
-    return left + ("." if restore.eta_s is None else f", about {shown_duration(restore.eta_s)} to go.")
-
-
-def shown_duration(seconds: float) -> str:
-    """A duration for people: ``3 s``, ``2 min``, ``1.5 h``."""
-    if seconds < 120:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return left + ("." if restore.eta_s is None else f", about {show_duration(max(1, restore.eta_s))} to go.")
 
 
 def status_json(look: Look) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from pystreams.cli.commands.status.showing import listed_tasks, short_name, shown_duration
+from pystreams.cli.commands.status.showing import listed_tasks, short_name
 from pystreams.ids import TaskId
+from pystreams.times import show_duration
 
 if TYPE_CHECKING:
     from pystreams.cli.commands.status.look import Look
@@ -77,14 +78,14 @@ def _doing(now: ThreadNow) -> str:
     return (
         what
         if now.part_ms < 1000 or now.part == "nothing"
-        else f"{what} for {shown_duration(now.part_ms / 1000)}"
+        else f"{what} for {show_duration(now.part_ms / 1000)}"
     )
 
 
 def _ago(ms: float | None) -> str:
     if ms is None:
         return "never"
-    return f"{ms / 1000:.1f} s ago" if ms < 10_000 else f"{shown_duration(ms / 1000)} ago"
+    return f"{ms / 1000:.1f} s ago" if ms < 10_000 else f"{show_duration(ms / 1000)} ago"
 
 
 def threads_json(look: Look) -> dict[str, Any]:

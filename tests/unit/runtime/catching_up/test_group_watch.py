@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from pystreams.runtime.catching_up import group_watch
 from pystreams.runtime.catching_up.group_watch import GroupWatch, watch_of
 from pystreams.stream_time import TIME_MAX
 from pystreams.topology.built import BuiltTopology
+from tests.live.support import eventually
 
 IN, BETWEEN = TopicPartition("in", 0), TopicPartition("app-windows-repartition", 0)
 INPUTS = {TaskId(0, 0): frozenset({IN}), TaskId(1, 0): frozenset({BETWEEN})}
@@ -83,12 +83,6 @@ class World:
         assert self.made is not None
         return self.made
 
-    def until(self, condition: Callable[[], Any]) -> None:
-        end = time.monotonic() + 30
-        while not condition():
-            assert time.monotonic() < end
-            time.sleep(0.001)
-
     def bound(self) -> int | None:
         return None if self.watch.seen is None else self.watch.seen.view.bounds[1]
 
@@ -104,7 +98,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 def test_the_ends_are_read_after_the_offsets(world):
     world.watch.begin_generation(1)
-    world.until(lambda: len(world.admin.asked) > 6)
+    eventually(lambda: len(world.admin.asked) > 6)
     assert world.admin.asked[:6] == ["offsets", "ends", "ends"] * 2
 
 
@@ -112,32 +106,32 @@ def test_what_a_transaction_wrote_whose_end_does_not_show_yet_has_to_be_passed(w
     world.admin.ends[BETWEEN] = world.admin.open[BETWEEN] = 7
     world.admin.committed[IN] = CommittedOffset(10)
     world.watch.begin_generation(1)
-    world.until(lambda: world.watch.seen is not None)
+    eventually(lambda: world.watch.seen is not None)
     assert world.watch.ends_to_pass([IN, BETWEEN], world.watch.seen.view) == {BETWEEN: 7}
 
 
 def test_who_lags_is_told_and_counted(world):
     world.watch.begin_generation(1)
-    world.until(lambda: world.bound() == -1)
+    eventually(lambda: world.bound() == -1)
     assert world.metrics.total(names.LAGGING_TASKS) == 1
     world.admin.committed[IN] = CommittedOffset(10)
-    world.until(lambda: world.bound() == TIME_MAX)
-    world.until(lambda: world.metrics.total(names.LAGGING_TASKS) == 0)
+    eventually(lambda: world.bound() == TIME_MAX)
+    eventually(lambda: world.metrics.total(names.LAGGING_TASKS) == 0)
 
 
 def test_a_reading_of_an_earlier_generation_is_not_taken_for_one_of_the_new(world):
     world.watch.begin_generation(4)
-    world.until(lambda: world.watch.seen is not None)
+    eventually(lambda: world.watch.seen is not None)
     assert world.watch.seen.generation == 4
     world.watch.begin_generation(5)
-    world.until(lambda: world.watch.seen.generation == 5)
+    eventually(lambda: world.watch.seen.generation == 5)
     world.watch.begin_generation(4)
     assert world.watch.seen.generation == 5
 
 
 def test_only_topics_in_between_have_to_be_passed(world):
     world.watch.begin_generation(1)
-    world.until(lambda: world.watch.seen is not None)
+    eventually(lambda: world.watch.seen is not None)
     view = world.watch.seen.view
     assert world.watch.ends_to_pass([IN, BETWEEN], view) == {BETWEEN: 0}
 
@@ -146,9 +140,9 @@ def test_a_broker_that_does_not_answer_is_asked_again_and_said_once(world, caplo
     world.admin.fails = True
     with caplog.at_level(logging.WARNING):
         world.watch.begin_generation(1)
-        world.until(lambda: caplog.messages)
+        eventually(lambda: caplog.messages)
         world.admin.fails = False
-        world.until(lambda: world.bound() == -1)
+        eventually(lambda: world.bound() == -1)
     assert len(caplog.messages) == 1
     assert "nobody answers" in caplog.text
 
@@ -156,23 +150,23 @@ def test_a_broker_that_does_not_answer_is_asked_again_and_said_once(world, caplo
 def test_a_broker_that_does_not_answer_for_too_long_holds_nobody_back(world):
     world.admin.fails = True
     world.watch.begin_generation(1)
-    world.until(lambda: world.watch._failing_ms is not None)
+    eventually(lambda: world.watch._failing_ms is not None)
     assert world.bound() is None
     world.clock.advance_ms(WAIT_MAX_MS)
-    world.until(lambda: world.bound() == TIME_MAX)
+    eventually(lambda: world.bound() == TIME_MAX)
     assert world.watch.ends_to_pass([BETWEEN], world.watch.seen.view) == {}
     world.admin.fails = False
-    world.until(lambda: world.bound() == -1)
+    eventually(lambda: world.bound() == -1)
 
 
 def test_a_task_that_does_not_move_is_named_once_with_its_partition(world, caplog):
     world.watch.begin_generation(1)
-    world.until(lambda: world.bound() == -1)
+    eventually(lambda: world.bound() == -1)
     with caplog.at_level(logging.WARNING):
         world.clock.advance_ms(WAIT_MAX_MS)
-        world.until(lambda: world.bound() == TIME_MAX)
+        eventually(lambda: world.bound() == TIME_MAX)
         asked = len(world.admin.asked)
-        world.until(lambda: len(world.admin.asked) > asked + 10)
+        eventually(lambda: len(world.admin.asked) > asked + 10)
     (message,) = caplog.messages
     assert "task 0_0" in message
     assert "in-0 at offset 0" in message
@@ -180,8 +174,8 @@ def test_a_task_that_does_not_move_is_named_once_with_its_partition(world, caplo
     assert world.metrics.total(names.LAGGING_TASKS_GIVEN_UP) == 1
     assert world.metrics.total(names.LAGGING_TASKS) == 0
     world.admin.committed[IN] = CommittedOffset(3)
-    world.until(lambda: world.bound() == -1)
-    world.until(lambda: world.metrics.total(names.LAGGING_TASKS_GIVEN_UP) == 0)
+    eventually(lambda: world.bound() == -1)
+    eventually(lambda: world.metrics.total(names.LAGGING_TASKS_GIVEN_UP) == 0)
 
 
 def test_nothing_is_watched_if_the_setting_says_so_or_nothing_depends_on_it():

@@ -36,9 +36,8 @@ from pystreams.runtime.restoring.restorer import (
     Restorer,
 )
 from pystreams.runtime.restoring.task_restores import PARTITIONS_READ_MAX, STANDBY_PAUSE_MS
+from tests.live.support import TIMEOUT_S, eventually
 from tests.unit.runtime.tasks.log_kit import MemoryConsumer, MemoryLog
-
-TIMEOUT_S = 30.0
 
 
 class Task:
@@ -136,14 +135,15 @@ class World:
 
     def drained(self, come: Callable[[RestoreOutcome], Any]) -> RestoreOutcome:
         """What has come of the tasks, as soon as it is what is waited for."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while not come(self.outcome):
-            assert time.monotonic() < deadline, self.outcome
+
+        def has_come() -> Any:
             new = self.restorer.drain()
             self.outcome.finished += new.finished
             self.outcome.corrupted |= new.corrupted
             self.outcome.failure = self.outcome.failure or new.failure
-            time.sleep(0.001)
+            return come(self.outcome)
+
+        eventually(has_come, self.outcome)
         return self.outcome
 
 
@@ -213,20 +213,23 @@ def test_a_task_that_comes_back_while_its_offsets_are_asked_for_begins_anew(
 
 
 def test_whoever_withdraws_a_task_may_close_its_stores_at_once(world: World) -> None:
-    writing, written = threading.Event(), threading.Event()
+    writing, go_on = threading.Event(), threading.Event()
     task = Task(0, world.changelog(0, 1_000))
 
-    def slowly() -> None:
+    def held_up() -> None:
         writing.set()
-        time.sleep(0.05)
-        written.set()
+        assert go_on.wait(TIMEOUT_S)
 
-    task.before = slowly
+    task.before = held_up
     world.start()
     world.restorer.submit(task)
     assert writing.wait(TIMEOUT_S)
-    world.restorer.withdraw(task.task_id)
-    assert written.is_set(), "the batch at work is waited for"
+    withdrawing = threading.Thread(target=world.restorer.withdraw, args=(task.task_id,))
+    withdrawing.start()
+    withdrawing.join(0.2)  # Nothing can be waited for: nothing is to happen.
+    assert withdrawing.is_alive(), "the batch at work is waited for"
+    go_on.set()
+    withdrawing.join(TIMEOUT_S)
     count = len(task.keys)
     other = Task(1, world.changelog(1, 25))
     world.restorer.submit(other)
@@ -575,13 +578,9 @@ def test_what_nobody_wants_any_more_is_not_read_on(world: World) -> None:
     task = Task(0, world.changelog(0, 10_000))
     task.before = lambda: time.sleep(0.001)
     world.restorer.submit(task)
-    deadline = time.monotonic() + TIMEOUT_S
-    while not world.consumer.positions:
-        assert time.monotonic() < deadline
+    eventually(lambda: world.consumer.positions, "it is read")
     world.restorer.withdraw(task.task_id)
-    while world.consumer.positions:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    eventually(lambda: not world.consumer.positions, "it is not read any more")
 
 
 def test_a_task_runs_when_what_filled_its_large_stores_is_settled(

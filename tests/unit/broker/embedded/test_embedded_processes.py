@@ -6,7 +6,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
@@ -15,10 +14,9 @@ import pytest
 
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.ids import TopicPartition
+from tests.live.support import eventually
+from tests.unit.broker.embedded.log_worker import PARTITIONS
 from tests.unit.broker.log_helpers import create, freeze, read, values
-from tests.unit.broker.log_worker import PARTITIONS
-
-DEADLINE_S = 90.0
 
 
 class Process:
@@ -29,8 +27,8 @@ class Process:
         self._log = directory / "log.db"
         self._sink = self.output.open("wb")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.unit.broker.log_worker", str(self._log), role, name],
-            cwd=Path(__file__).parents[3],
+            [sys.executable, "-m", "tests.unit.broker.embedded.log_worker", str(self._log), role, name],
+            cwd=Path(__file__).parents[4],
             stdout=self._sink,
         )
 
@@ -77,23 +75,16 @@ def start(tmp_path: Path, log: EmbeddedBroker) -> Iterator[Callable[[str, str], 
         process.kill()
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.01)
-
-
 def test_killed_writers_leave_whole_commits_and_contiguous_offsets(log, start):
     promised = {}
     survivor = start("writer", "survivor")
     for round_ in range(4):
         victim = start("writer", f"victim{round_}")
-        wait_until(lambda victim=victim, round_=round_: len(victim.lines()) > 3 + 7 * round_)
+        eventually(lambda victim=victim, round_=round_: len(victim.lines()) > 3 + 7 * round_)
         victim.kill()
         promised[f"victim{round_}"] = victim.last("committed")[0]
     before = len(survivor.lines())
-    wait_until(lambda: len(survivor.lines()) > before + 3)
+    eventually(lambda: len(survivor.lines()) > before + 3)
     survivor.kill()
     promised["survivor"] = survivor.last("committed")[0]
     # What a writer had printed is there; of what it was killed in either all or nothing, the same in every partition.
@@ -116,13 +107,13 @@ def test_killed_writers_leave_whole_commits_and_contiguous_offsets(log, start):
 
 def test_partitions_of_a_killed_member_are_taken_over_and_every_step_is_done_once(log, start):
     a, b = start("member", "a"), start("member", "b")
-    wait_until(lambda: a.last("holds") == [0, 2] and b.last("holds") == [1, 3])
+    eventually(lambda: a.last("holds") == [0, 2] and b.last("holds") == [1, 3])
     b.kill()
-    wait_until(lambda: a.last("holds") == [0, 1, 2, 3])
+    eventually(lambda: a.last("holds") == [0, 1, 2, 3])
     c = start("member", "c")
-    wait_until(lambda: a.last("holds") == [0, 2] and c.last("holds") == [1, 3])
+    eventually(lambda: a.last("holds") == [0, 2] and c.last("holds") == [1, 3])
     steps = len(values(log, TopicPartition("out", 3)))
-    wait_until(lambda: len(values(log, TopicPartition("out", 3))) > steps + 10)
+    eventually(lambda: len(values(log, TopicPartition("out", 3))) > steps + 10)
     a.kill()
     c.kill()
     check_every_step_once(log)
@@ -130,11 +121,11 @@ def test_partitions_of_a_killed_member_are_taken_over_and_every_step_is_done_onc
 
 def test_a_stopped_member_is_replaced_and_its_commits_are_refused_when_it_wakes(log, start):
     a, b = start("member", "a"), start("member", "b")
-    wait_until(lambda: a.last("holds") == [0, 2] and b.last("holds") == [1, 3])
+    eventually(lambda: a.last("holds") == [0, 2] and b.last("holds") == [1, 3])
     b.freeze()
-    wait_until(lambda: a.last("holds") == [0, 1, 2, 3])
+    eventually(lambda: a.last("holds") == [0, 1, 2, 3])
     b.send(signal.SIGCONT)
-    wait_until(lambda: a.last("holds") == [0, 2] and b.last("holds") == [1, 3])
+    eventually(lambda: a.last("holds") == [0, 2] and b.last("holds") == [1, 3])
     a.kill()
     b.kill()
     check_every_step_once(log)

@@ -25,7 +25,7 @@ VECTORS = [
     ("a-little-bit-long-string", -985981536, 2, 2),
     ("héllo", 614509002, 2, 0),
 ]
-VECTOR_FILE = Path(__file__).parents[1] / "serde" / "java_vectors.json"
+VECTOR_FILE = Path(__file__).parent / "serde" / "java_vectors.json"
 
 
 @pytest.mark.parametrize("key,hash_,of_ten,of_three", VECTORS)

@@ -1,4 +1,4 @@
-"""A process that the tests start and kill: ``python -m tests.unit.broker.log_worker LOG ROLE NAME``.
+"""A process that the tests start and kill: ``python -m tests.unit.broker.embedded.log_worker LOG ROLE NAME``.
 
 writer: commits batches to all partitions of ``t`` for ever, numbering them; prints after each commit.
 member: joins group ``g``, adds 1 to the committed offset of every partition that it holds, for ever, and writes the

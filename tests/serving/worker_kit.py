@@ -1,0 +1,55 @@
+"""A worker as its supervisor's line sees it, and questions over such a line."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+from pystreams.serving.stores.asking import Answerer
+from pystreams.serving.stores.lines import Line, LineServer
+from pystreams.serving.stores.parts import Entry, Part, StoreInfo
+from pystreams.serving.stores.questions import Place, Question
+from tests.serving.asyncio_kit import run_apart
+
+
+class Worker:
+    """It has the only partition, or not; and answers at once, or not."""
+
+    def __init__(self, error: Exception | None = None, *, has: bool = True, at_once: bool = False) -> None:
+        self.error, self.has, self._at_once = error, has, at_once
+
+    async def stores(self) -> list[StoreInfo]:
+        return []
+
+    def ask_at_once(self, question: Question) -> Part | None:
+        return self._answer(question) if self._at_once else None
+
+    async def ask(self, question: Question) -> Part:
+        assert not self._at_once
+        return self._answer(question)
+
+    def _answer(self, question: Question) -> Part:
+        if self.error is not None:
+            raise self.error
+        if self.has:
+            assert question.key is not None
+            return Part(
+                [Entry(Place(question.key.encode()), b"1")], read=[0], partitions=1, partition=0, single=True
+            )
+        return Part(partitions=1, partition=0, single=True)
+
+
+def asked_over_a_line(answerer: Answerer, ask: Callable[[Line], Awaitable[object]]) -> object:
+    """What ``ask`` gets over a line to the worker."""
+
+    async def over_a_line() -> object:
+        ours, theirs = socket.socketpair()
+        LineServer(theirs, answerer)
+        line = Line(ours)
+        try:
+            return await asyncio.wait_for(ask(line), 60)
+        finally:
+            line.hang_up()
+
+    return run_apart(over_a_line())
