@@ -452,10 +452,10 @@ class Streams:
         try:
             return self._context.everything_is_committed()
         except BrokerError:
-            if self._state is ClientState.RUNNING:
+            # The client may have ended meanwhile, and closed its log.
+            if self.state is ClientState.RUNNING:
                 raise
-            # The client has ended meanwhile, and closed its log.
-            return False
+        return False
 
     def request_commit(self) -> None:
         """Request that every thread commits soon."""
@@ -567,8 +567,7 @@ class Streams:
 
     def _log_failure(self, thread: StreamThread, error: BaseException) -> None:
         """Log the failure; at level INFO if ``run`` raises the error, so that users do not see its traceback twice."""
-        raised_elsewhere = self._raises and error is self.failure
-        level = logging.INFO if raised_elsewhere else logging.ERROR
+        level = logging.INFO if self._raises and error is self.failure else logging.ERROR
         log.log(level, "[%s] failed: %s", thread.name, error, exc_info=error)
 
     def thread_ended(self, thread: StreamThread) -> None:
@@ -674,8 +673,9 @@ class Streams:
     def _release(self) -> None:
         context = self._context
         if context is not None:
-            for watching in filter(None, (context.watch, context.neighbours, context.snapshots)):
-                watching.close()
+            for watching in (context.watch, context.neighbours, context.snapshots):
+                if watching is not None:
+                    watching.close()
             context.admin.close()
         if self._broker is not None and not self._given_broker:
             self._broker.close()
@@ -688,9 +688,8 @@ class Streams:
             old = self._state
             if old is state:
                 return
-            self._state = check_transition(
-                f"client {self.config.application_id}", CLIENT_SUCCESSORS, old, state
-            )
+            owner = f"client {self.config.application_id}"
+            self._state = check_transition(owner, CLIENT_SUCCESSORS, old, state)
             self._changed.notify_all()
         log.info("application %s: %s -> %s", self.config.application_id, old.name, state.name)
         if self._state_listener is not None:
