@@ -313,10 +313,12 @@ class World:
         self._answered(self.manager.revive)
 
     def restart(self, *, commit: bool) -> None:
-        """The thread ends, and another one begins."""
+        """The thread ends, and another one begins. At least once, changes that the last commit has logged before it
+        failed stay in the changelogs."""
         try:
             self.manager.close(commit=commit)
         except StreamsError:
+            self.may_count_twice = True
             self.manager.close(commit=False)
         self._nothing_is_held()
         wanted = self.assigned if self.pending is None else self.pending

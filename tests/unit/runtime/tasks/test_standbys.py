@@ -358,15 +358,15 @@ class Relays(RuleBasedStateMachine):
         self.relay.check()
 
     def teardown(self) -> None:
-        if self._relay is not None:
-            try:
-                self._relay.settle()
-                self._relay.check()
-                if self._relay.log.transactional:
-                    self._relay.check_results()
-            finally:
-                self._relay.close()
-        self._folder.cleanup()
+        with self._folder:
+            if self._relay is not None:
+                try:
+                    self._relay.settle()
+                    self._relay.check()
+                    if self._relay.log.transactional:
+                        self._relay.check_results()
+                finally:
+                    self._relay.close()
 
 
 Relays.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)

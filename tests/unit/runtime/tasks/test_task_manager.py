@@ -265,6 +265,7 @@ STORIES: list[list[Event]] = [
     [("fail", "fence", 1), ("assign", *TASKS)],
     [("assign", *TASKS), ("round",), ("feed", COUNTS_0, 1), ("work",), ("assign",)],
     [("assign", *TASKS), ("round",), ("feed", PLAIN, 3), ("work",), ("revive",)],
+    [("fail", "commit", 1), ("assign", *TASKS), ("round",), ("feed", COUNTS_0, 1), ("work",), ("restart", True)],
     [
         ("fail", "commit", 1), ("assign", *TASKS), ("round",), ("feed", COUNTS_0, 1), ("work",), ("commit",), ("lose",),
     ],
@@ -350,13 +351,13 @@ class Lives(RuleBasedStateMachine):
         self._tell(*event)
 
     def teardown(self) -> None:
-        if self._world is not None:
-            try:
-                self._world.settle()
-                self._world.check_results()
-            finally:
-                self._world.close()
-        self._folder.cleanup()
+        with self._folder:
+            if self._world is not None:
+                try:
+                    self._world.settle()
+                    self._world.check_results()
+                finally:
+                    self._world.close()
 
 
 Lives.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
