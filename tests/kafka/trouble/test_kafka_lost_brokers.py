@@ -86,8 +86,7 @@ def test_a_consumer_reads_on(cluster: Cluster, proxy: Proxy, noticed: str, monke
         eventually(lambda: reader.poll(50) or fault.hits >= 1)
         cluster.write("t", [("k", b"2", 2)], value=bytes)
         if not by_the_client:
-            # Nothing can be waited for: nothing is to happen.
-            assert [read(reader) for _ in range(20)] == [[]] * 20
+            # The client would perhaps find the broker again by itself, but not for certain.
             proxy.remove(fault)
             reader.read_anew({partition: reader.position(partition)})
         assert eventually(lambda: read(reader)) == [b"2"]
