@@ -53,7 +53,7 @@ async def path_refused(_request: Request, error: Exception) -> Response:
     """The answer to a path that is not there, and to a method other than GET."""
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, "refused")
-    hint = "GET / lists the paths" if error.status_code == 404 else ""
+    hint = "GET / lists the paths; a key is at /stores/STORE/keys/KEY" if error.status_code == 404 else ""
     return refusal(error.status_code, code, error.detail, hint=hint, **dict(error.headers or {}))
 
 
