@@ -197,7 +197,7 @@ class Metrics:
 
 
 def _number(value: object) -> float | None:
-    """The value that a program has set, as a number that any format can hold; None: it is no such number."""
+    """The value that a program has set, as a number that any format can hold; None if no format could."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

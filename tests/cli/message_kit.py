@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import pystreams
+from pystreams.errors import StreamsError
 
 
 def normalized(text: str, *, folder: Path, test: Path) -> str:
@@ -20,6 +24,14 @@ def normalized(text: str, *, folder: Path, test: Path) -> str:
     text = re.sub(r", \d+ identical error\(s\) suppressed", "", text)
     text = re.sub(r"open for 12\d{3} ms", "open for 12000 ms", text)
     return re.sub(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID", text)
+
+
+def raised(kind: type[StreamsError], call: Callable[[], object]) -> str:
+    """The whole message of what a program gets."""
+    with pytest.raises(kind) as caught:
+        call()
+    assert type(caught.value) is kind
+    return f"{kind.__name__}: {caught.value}\n"
 
 
 def kinds_of_errors() -> set[str]:

@@ -44,7 +44,7 @@ from pystreams.runtime.threads.progress import Progress, TaskProgress, ThreadPro
 from pystreams.runtime.threads.thread_state import ThreadState
 from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, read_json
 from tests.backfill.kit import memory
-from tests.cli.message_kit import normalized
+from tests.cli.message_kit import normalized, raised
 from tests.live.support import Line
 from tests.unit.broker.log_helpers import deal
 from tests.unit.serde.schema_registry_server import running
@@ -122,14 +122,6 @@ def tells(kind: type[StreamsError]) -> Callable[[Make], Make]:
         return make
 
     return register
-
-
-def raised(kind: type[StreamsError], call: Callable[[], object]) -> str:
-    """The whole message of what a program gets."""
-    with pytest.raises(kind) as caught:
-        call()
-    assert type(caught.value) is kind
-    return f"{kind.__name__}: {caught.value}\n"
 
 
 # The program, its settings, and where it is

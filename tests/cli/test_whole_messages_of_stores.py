@@ -16,13 +16,12 @@ import pytest
 
 from pystreams import App, errors
 from pystreams.clock import SystemClock
-from pystreams.errors import StreamsError
 from pystreams.serde import Serde
 from pystreams.serving.stores.arrow import ARROW
 from pystreams.state.snapshots.manifest import Manifest, OtherFormatError
 from pystreams.take_over.hand_over_record import UnderWayError, read_record
 from pystreams.topics.committed_batches import SilentPartitionError
-from tests.cli.message_kit import kinds_of_errors, normalized
+from tests.cli.message_kit import kinds_of_errors, normalized, raised
 from tests.live.support import caught_up
 from tests.serving.queries_kit import Asked, asked
 
@@ -86,14 +85,6 @@ def visitor(tmp_path: Path, pystreams: Any, monkeypatch: pytest.MonkeyPatch) -> 
         application.log.write("in", [("k0", 0, 0), ("k1", 1, 1)])
         caught_up(application.streams)
         yield Visitor(application, numbers, pystreams, monkeypatch)
-
-
-def raised(kind: type[StreamsError], call: Callable[[], object]) -> str:
-    """The whole message of what a program gets."""
-    with pytest.raises(kind) as caught:
-        call()
-    assert type(caught.value) is kind
-    return f"{kind.__name__}: {caught.value}\n"
 
 
 def nobody_listens(visitor: Visitor) -> str:

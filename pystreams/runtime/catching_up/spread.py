@@ -31,8 +31,8 @@ from pystreams.topology.built import BuiltTopology
 #: The distance is the sum of this many steps of the task that is furthest behind: one that others do not know of yet,
 #: because it is not committed, one that they have not read yet, and one for the unevenness of work.
 STEPS: Final = 3
-#: There is no limit until that many steps are known, or until this time is over, because the process that is furthest
-#: behind may be dead.
+#: The distance is limited once ``STEPS`` steps are known, and after this time in any case: the process that is furthest
+#: behind may be dead, and then makes no steps.
 PACE_KNOWN_AFTER_MS: Final = 1_000.0
 #: To pause for less would not make the state much smaller.
 _DISTANCE_MS_MIN: Final = 60_000

@@ -44,6 +44,16 @@ def told(role: Role, given: dict[str, Any] | None = None) -> dict[str, Any]:
     return {name: str(value).lower() for name, value in found.items()}
 
 
+def make_client(role: Role, kafka: KafkaSettings) -> None:
+    """Raises what the client says to its settings."""
+    if role == "producer":
+        Producer(kafka.producer("x")).flush(0)
+    elif role == "admin":
+        AdminClient(kafka.admin("x"))
+    else:
+        Consumer(kafka.consumer("x", role)).close()
+
+
 def test_the_records_of_a_stream_thread_expire_before_its_session_does():
     def expires_after_ms(**given: Any) -> int:
         return int(KafkaSettings("broker:9092", **given).thread_producer("x")["delivery.timeout.ms"])
@@ -202,13 +212,7 @@ def test_librdkafka_knows_every_property_that_it_is_told(role: Role):
         "sasl.password": HIDDEN,
         "ssl.cipher.suites": "ECDHE-RSA-AES256-GCM-SHA384",
     }
-    kafka = settings(changed)
-    if role == "producer":
-        Producer(kafka.producer("x")).flush(0)
-    elif role == "admin":
-        AdminClient(kafka.admin("x"))
-    else:
-        Consumer(kafka.consumer("x", role)).close()
+    make_client(role, settings(changed))
 
 
 def test_kafka_python_is_told_all_that_it_can_be_told():
@@ -321,13 +325,7 @@ def test_whatever_is_accepted_librdkafka_can_work_with(role: Role, numbers: dict
         with pytest.raises(ConfigError, match=r"delivery\.timeout\.ms"):
             settings(numbers)
         return
-    kafka = settings(numbers)
-    if role == "producer":
-        Producer(kafka.producer("x")).flush(0)
-    elif role == "admin":
-        AdminClient(kafka.admin("x"))
-    else:
-        Consumer(kafka.consumer("x", role)).close()
+    make_client(role, settings(numbers))
 
 
 def test_a_record_has_time_to_wait_and_to_be_sent():
