@@ -12,22 +12,27 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-#: Three quarters of the time of both functions are in the first one.
+#: Three quarters of the time of both functions are in the first one, if nothing else keeps the processors busy. The
+#: program itself says how long they took.
 PROGRAM = """
+import time
 from pystreams import App
 
-def busy(rounds: int) -> int:
-    total = 0
+taken = {{"slow": 0.0, "quick": 0.0}}
+
+def busy(name: str, rounds: int) -> int:
+    started, total = time.perf_counter(), 0
     for n in range(rounds):
         total += n * n
+    taken[name] += time.perf_counter() - started
     return total
 
 def slow(value: int) -> int:
-    busy(60_000)
+    busy("slow", 60_000)
     return value
 
 def quick(value: int) -> int:
-    busy(20_000)
+    busy("quick", 20_000)
     return value
 
 def last(value: int) -> int:
@@ -64,11 +69,15 @@ def seconds(table: str) -> dict[tuple[str, str], float]:
 
 
 def test_steps_have_the_time_of_their_functions(pystreams, program):
-    ran = pystreams("run", program(), "--until-caught-up", "--profile")
+    name = program()
+    ran = pystreams("run", name, "--until-caught-up", "--profile")
     assert ran.code == 0, ran.err
     table = seconds(ran.out)
     slow, quick = table["slow", "function"], table["quick", "function"]
-    assert 2 < slow / quick < 4.5, ran.out
+    taken = sys.modules[name].taken
+    share = taken["slow"] / (taken["slow"] + taken["quick"])
+    assert slow / (slow + quick) == pytest.approx(share, abs=0.15), ran.out
+    assert slow + quick == pytest.approx(sum(taken.values()), rel=0.2), ran.out
     assert table.get(("last", "all"), 0) < quick / 2, ran.out
     assert "Profile: stream threads were at work for" in ran.err
 

@@ -33,6 +33,8 @@ class _Still:
     position: int
     since_ms: float
     since_polls: int
+    #: The log had more at the last look. Once says nothing: that record may have come just before the look.
+    had_more: bool = False
 
 
 class StallWatch:
@@ -82,7 +84,11 @@ class StallWatch:
             return
         anew: dict[TopicPartition, int] = {}
         for partition in sorted(partitions):
-            still, end = self._still.pop(partition), ends[partition]
+            still, end = self._still[partition], ends[partition]
+            if end > still.position and not still.had_more:
+                still.had_more = True
+                continue
+            del self._still[partition]
             if end <= still.position:
                 continue
             log.warning(
