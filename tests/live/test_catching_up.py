@@ -134,6 +134,16 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(log: Log) -> None:
     assert results(log) == closed(counts)
 
 
+def test_with_one_partition_the_same_records_are_late_as_in_an_application_that_was_there(log: Log) -> None:
+    """Behind a repartition topic nothing can overtake them, so stream time need not wait."""
+    log.create("orders", "out")
+    times = [START, START + 20 * MINUTE, START + MINUTE, START + 21 * MINUTE, START + 2 * MINUTE]
+    log.write("orders", [("c", 1, time) for time in times])
+    streams = run_to_the_end(log, by_city(log))
+    assert results(log) == [(f"{START}/c", 1)]
+    assert streams.metrics.total("late-records-total") == 2
+
+
 def test_who_does_not_move_is_given_up(log: Log, caplog: pytest.LogCaptureFixture) -> None:
     """One partition's function hangs. The others are not waited for longer than the limit says."""
     log.create("orders", partitions=PARTITIONS)

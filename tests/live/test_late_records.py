@@ -69,8 +69,9 @@ def test_with_that_grace_none_is_late(log: Log, caplog: pytest.LogCaptureFixture
 def test_where_the_setting_keeps_stream_time_from_waiting_the_remedy_names_the_setting(
     log: Log, caplog: pytest.LogCaptureFixture, rekeyed: bool
 ) -> None:
-    log.create("in", "out")
-    log.write("in", RECORDS)
+    log.create("in", partitions=2)
+    log.create("out")
+    log.write("in", RECORDS, partition=0)
     streams = run_to_the_end(log, counting(log, "remedy", rekeyed=rekeyed, stream_time="java"))
     (late,) = streams.late_records
     named = "or stream_time=bounded if the application was catching up"

@@ -42,8 +42,9 @@ def watch_of(
     transactional: bool,
 ) -> GroupWatch | None:
     """The watch of a client; None if stream time waits for nobody: no step that depends on it comes after a topic that
-    the application writes, or the setting ``stream_time`` says so. ``inputs`` are those of all tasks."""
-    stages = stages_of(built)
+    the application writes, all records come there from one partition, or the setting ``stream_time`` says so.
+    ``inputs`` are those of all tasks."""
+    stages = stages_of(built, inputs)
     if config.stream_time == "java" or not stages.waiting:
         return None
     lag = GroupLag(

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.catching_up.hold_back import hold_back_ms
+from pystreams.runtime.catching_up.one_partition import of_one_partition
 from pystreams.runtime.catching_up.subtopology_graph import upstream, writers
 from pystreams.runtime.catching_up.time_steps import time_steps
 from pystreams.topology.built import BuiltTopology
@@ -48,22 +50,29 @@ class Stages:
         return max(longest.values())
 
 
-def stages_of(built: BuiltTopology) -> Stages:
-    """The stages of a topology."""
+def stages_of(built: BuiltTopology, inputs: Mapping[TaskId, frozenset[TopicPartition]]) -> Stages:
+    """The stages of a topology. ``inputs`` are those of all its tasks."""
+    writers_of = writers(built)
     hold_back = {sub.id: hold_back_ms(sub) for sub in built.subtopologies}
     timed = frozenset(sub.id for sub in built.subtopologies if time_steps(sub))
-    return order(writers(built), hold_back, timed)
+    return order(writers_of, hold_back, timed, of_one_partition(built, inputs, writers_of, hold_back))
 
 
 def order(
-    writers_of: Mapping[int, frozenset[int]], hold_back: Mapping[int, int], timed: frozenset[int]
+    writers_of: Mapping[int, frozenset[int]],
+    hold_back: Mapping[int, int],
+    timed: frozenset[int],
+    in_order: frozenset[int] = frozenset(),
 ) -> Stages:
     """The stages of sub-topologies of which ``writers_of`` says who writes to whom, ``hold_back`` what each holds back
-    (ms), and ``timed`` which have steps that depend on stream time."""
+    (ms), ``timed`` which have steps that depend on stream time, and ``in_order`` which need not wait, because all their
+    records come from one partition."""
     before = {sub: upstream(writers_of, [sub]) for sub in writers_of}
     stage_of = {sub: frozenset({sub, *(one for one in before[sub] if sub in before[one])}) for sub in before}
     waiting = frozenset(
-        sub for sub in before if before[sub] and (sub in timed or any(sub in before[one] for one in timed))
+        sub
+        for sub in before.keys() - in_order
+        if before[sub] and (sub in timed or any(sub in before[one] for one in timed))
     )
     needed = waiting.union(*(before[sub] for sub in waiting))
     stages_before = {

@@ -83,7 +83,8 @@ class ClientContext:
     feeding_state: frozenset[TaskId] = field(init=False)
 
     def __post_init__(self) -> None:
-        unbounded = stages_of(self.built).waiting if self.config.stream_time == "java" else frozenset[int]()
+        is_java = self.config.stream_time == "java"
+        unbounded = stages_of(self.built, self.inputs).waiting if is_java else frozenset[int]()
         left_out = LeftOut(self.config.errors_dead_letter_queue_topic_name, unbounded)
         object.__setattr__(self, "left_out", left_out)
         object.__setattr__(self, "tombstones", Tombstones(self.built, self.admin))

@@ -9,10 +9,20 @@ from pystreams.engine.offset_metadata import encode_committed
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.catching_up.group_lag import GroupLag, GroupView, Reading
 from pystreams.runtime.catching_up.stages import order
+from pystreams.topology.built import BuiltTopology
 
 COMMIT_INTERVAL_MS = 30_000
 WAIT_MAX_MS = 300_000
 DISTANCE_MS_MIN = 60_000
+
+
+def inputs_of(built: BuiltTopology, partitions: int) -> dict[TaskId, frozenset[TopicPartition]]:
+    """The inputs of all tasks, if each topic has so many partitions."""
+    return {
+        TaskId(sub.id, n): frozenset(TopicPartition(topic, n) for topic in sub.source_topics)
+        for sub in built.subtopologies
+        for n in range(partitions)
+    }
 
 
 class Group:

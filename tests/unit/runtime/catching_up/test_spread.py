@@ -9,7 +9,7 @@ from pystreams.runtime.catching_up.group_lag import GroupView
 from pystreams.runtime.catching_up.spread import PACE_KNOWN_AFTER_MS, Pace, Spread, least_distance_ms
 from pystreams.runtime.catching_up.stages import stages_of
 from pystreams.stream_time import TIME_MAX
-from tests.unit.runtime.catching_up.group_kit import DISTANCE_MS_MIN, WAIT_MAX_MS, Group
+from tests.unit.runtime.catching_up.group_kit import DISTANCE_MS_MIN, WAIT_MAX_MS, Group, inputs_of
 
 MINUTE, HOUR = 60_000, 3_600_000
 FIRST, SECOND, BETWEEN = TaskId(0, 0), TaskId(0, 1), TaskId(1, 0)
@@ -68,7 +68,7 @@ def test_the_least_distance_covers_the_grace_and_what_steps_hold_back():
             stream = counts.to_stream().group_by(lambda at, _: at.key, key=str)
         stream.count().to_stream().to("out")
         built = builder.build().build("app")
-        return least_distance_ms(built, stages_of(built))
+        return least_distance_ms(built, stages_of(built, inputs_of(built, partitions=2)))
 
     assert made(5, 3) == MINUTE
     # The second one waits for the first; nothing waits for the second.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pystreams import StreamsBuilder, TimeWindows
 from pystreams.runtime.catching_up.stages import order, stages_of
+from tests.unit.runtime.catching_up.group_kit import inputs_of
 
 
 def one(*subs: int) -> frozenset[int]:
@@ -16,7 +17,8 @@ def test_what_comes_behind_a_repartition_waits_if_time_matters_there():
     by_value = stream.group_by(lambda key, value: value)
     by_value.windowed_by(TimeWindows.tumbling(1_000)).count(name="windows").to_stream().to("out")
     builder.stream("other", key=str, value=str).group_by(lambda k, v: v).count().to_stream().to("counts")
-    stages = stages_of(builder.build().build("app"))
+    built = builder.build().build("app")
+    stages = stages_of(built, inputs_of(built, partitions=2))
     assert stages.in_order == (one(0), one(1))
     assert stages.waiting == {1}
 
@@ -49,3 +51,12 @@ def test_those_that_feed_each_other_are_one_stage():
     assert stages.in_order == (one(0), one(1, 2), one(3))
     assert stages.before[one(3)] == {one(0), one(1, 2)}
     assert stages.hold_back_until(one(0), one(3)) == 30
+
+
+def test_what_comes_in_its_order_does_not_wait_and_those_behind_it_wait_for_it():
+    """1 and 2 come in their order; 3 reads something else, too."""
+    chain = {0: one(), 1: one(0), 2: one(1), 3: one(2)}
+    stages = order(chain, dict.fromkeys(chain, 0), one(2, 3), one(1, 2))
+    assert stages.waiting == {3}
+    assert stages.before[one(3)] == {one(0), one(1), one(2)}
+    assert not order(chain, dict.fromkeys(chain, 0), one(2), one(1, 2)).in_order

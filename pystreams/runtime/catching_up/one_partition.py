@@ -1,0 +1,41 @@
+"""The sub-topologies to which all records come from one single partition, in its order.
+
+There is no other partition that could overtake it. So their stream time needs no bound: while the application catches
+up, it is what it would have been if the application had been there all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.topology.built import BuiltTopology, SubTopology
+
+
+def of_one_partition(
+    built: BuiltTopology,
+    inputs: Mapping[TaskId, frozenset[TopicPartition]],
+    writers_of: Mapping[int, frozenset[int]],
+    hold_back: Mapping[int, int],
+) -> frozenset[int]:
+    """The sub-topologies that read nothing but a repartition topic, which one task writes that itself reads one
+    partition, and so on from the user's topic. None of the writers holds anything back, because that would come later
+    than its time. ``inputs`` are those of all tasks, ``hold_back`` is that of each sub-topology (ms)."""
+    of_tasks: dict[int, list[int]] = {sub.id: [] for sub in built.subtopologies}
+    for task, partitions in inputs.items():
+        of_tasks[task.subtopology].append(len(partitions))
+
+    def keeps_the_order(writer: SubTopology) -> bool:
+        if of_tasks[writer.id] != [1] or hold_back[writer.id]:
+            return False
+        return follows(writer) if writers_of[writer.id] else not writer.pattern_sources
+
+    def follows(sub: SubTopology) -> bool:
+        writers = [built.subtopologies[id] for id in writers_of[sub.id]]
+        return len(writers) == 1 and _reads_one_repartition_topic(sub) and keeps_the_order(writers[0])
+
+    return frozenset(sub.id for sub in built.subtopologies if follows(sub))
+
+
+def _reads_one_repartition_topic(sub: SubTopology) -> bool:
+    return len(sub.source_topics) == len(sub.repartition_source_topics) == 1 and not sub.pattern_sources
