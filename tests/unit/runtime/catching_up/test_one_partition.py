@@ -54,7 +54,9 @@ def test_not_of_topics_that_match_a_pattern(builder: StreamsBuilder) -> None:
 
 def test_not_beside_a_topic_of_the_user(builder: StreamsBuilder) -> None:
     counts = builder.stream("in", key=str, value=str).group_by(lambda _, value: value, key=str).count()
-    counts.join(builder.table("names", key=str, value=str), lambda n, name: n, value=int).to_stream().to("out")
+    counts.join(builder.table("names", key=str, value=str), lambda n, name: n, value=int).to_stream().to(
+        "out"
+    )
     assert of_one(builder) == set()
 
 
