@@ -311,3 +311,42 @@ def test_a_failure_at_a_deleted_sliding_window_is_excused(
     scenario = asked(steps, [{"pipe": "a", "key": "k", "value": "x", "ts": ts} for ts in (147, 150, 200)])
     assert difference(theirs, run(scenario)) is not None
     assert (meant_difference(scenario, theirs) is not None) == excused
+
+
+#: Kafka Streams' result of the scenario below.
+NO_TOPIC = {
+    "class": "java.lang.NullPointerException",
+    "message": 'Cannot invoke "String.getBytes(java.nio.charset.Charset)" because "this.topic" is null',
+}
+STOPPED = {"outputs": {}, "internal": {}, "error": {"phase": "drive", "at": 0, "causes": [NO_TOPIC]}}
+
+
+@pytest.mark.parametrize(
+    ("grace", "theirs", "excused"),
+    [
+        ({"grace": 0}, STOPPED, True),
+        ({"grace": 5}, STOPPED, True),
+        ({}, STOPPED, False),
+        ({"grace": 0}, {**STOPPED, "outputs": {"out": [{**FIRST, "at": -1}]}}, False),
+        ({"grace": 0}, {**STOPPED, "error": {"phase": "drive", "at": 0, "causes": [NULL]}}, False),
+    ],
+)
+def test_a_failure_at_a_punctuators_record_that_waits_is_excused(
+    grace: dict[str, int], theirs: dict[str, Any], excused: bool
+) -> None:
+    steps = [
+        {"op": "stream", "id": "s", "topics": ["a"]},
+        {"op": "select_key", "id": "k", "from": "s", "fn": "first:1"},
+        {"op": "process", "id": "p", "from": "k", "processor": "two_ticks:wall:10:4"},
+        {
+            "op": "table",
+            "id": "t",
+            "topic": "t",
+            "materialized": {"store": "T", "versioned": {"history": 60}},
+        },
+        {"op": "left_join", "id": "j", "from": "p", "with": "t", "fn": "join:&", **grace},
+    ]
+    scenario = asked(steps, [{"advance_wall_ms": 25}])
+    scenario["config"]["optimize"] = "merge.repartition.topics"
+    assert difference(theirs, run(scenario)) is not None
+    assert (meant_difference(scenario, theirs) is not None) == excused

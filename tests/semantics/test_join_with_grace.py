@@ -9,6 +9,8 @@ import pytest
 from pystreams import JoinWindows, StreamsBuilder
 from pystreams.config import StreamsConfig
 from pystreams.errors import ProcessingError, TopologyError
+from pystreams.processor import FixedKeyProcessor, PunctuationType
+from pystreams.record import Record
 from pystreams.testing import TopologyTestDriver
 
 Piped = tuple[str, str | None, str | None, int]
@@ -62,6 +64,33 @@ def test_a_record_without_a_key_cannot_wait() -> None:
     assert results("join", 10, [("s", None, "x", 1)]) == []
     with pytest.raises(ProcessingError, match="without a key cannot wait"):
         results("left_join", 10, [("s", None, "x", 1)])
+
+
+class Tick(FixedKeyProcessor[str, str, str]):
+    """Hands a record on from a punctuator, where it comes from no topic."""
+
+    def process(self, record: Record[str, str]) -> None:
+        held = self.context.schedule(5, PunctuationType.WALL_CLOCK_TIME, lambda _: forward())
+
+        def forward() -> None:
+            held.cancel()
+            self.context.forward(record)
+
+
+def test_a_punctuators_record_waits_like_all_others() -> None:
+    builder = StreamsBuilder()
+    table = builder.table("t", key=str, value=str, name="v", history=100)
+    ticks = builder.stream("s", key=str, value=str).process_values(Tick, value=str)
+    ticks.join(table, lambda one, row: f"{one}+{row}", value=str, grace=10).to("out")
+    with TopologyTestDriver(builder) as driver:
+        topics = {name: driver.create_input_topic(name, key=str, value=str) for name in ("s", "t")}
+        topics["s"].pipe_input("a", "x", timestamp=20)
+        driver.advance_wall_clock_time(5)
+        topics["t"].pipe_input("a", "late", timestamp=15)
+        topics["s"].pipe_input("a", "y", timestamp=30)
+        driver.advance_wall_clock_time(5)
+        records = driver.create_output_topic("out", key=str, value=str).read_records()
+    assert [(record.value, record.timestamp) for record in records] == [("x+late", 20)]
 
 
 def test_a_table_that_forgets_before_is_refused() -> None:
