@@ -8,7 +8,7 @@ Begin with ``order_plan``: it says which tasks of a thread must process in the o
 depend on stream time, and how late their records may be.
 
 ``group_lag`` finds from the group's committed offsets who lags and what stream time the others may reach, ``stages`` in
-which order, ``hold_back`` how much older results can be than stream time, ``pending_bounds`` when a bound is in force,
-``spread`` how far ahead of those that lag the others may be.
+which order, ``one_partition`` who need not wait, ``hold_back`` how much older results can be than stream time,
+``pending_bounds`` when a bound is in force, ``spread`` how far ahead of those that lag the others may be.
 Only ``group_watch`` reads from the log: the offsets, for all threads of a client.
 """

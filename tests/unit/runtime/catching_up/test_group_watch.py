@@ -20,8 +20,12 @@ from pystreams.stream_time import TIME_MAX
 from pystreams.topology.built import BuiltTopology
 from tests.live.support import eventually
 
-IN, BETWEEN = TopicPartition("in", 0), TopicPartition("app-windows-repartition", 0)
-INPUTS = {TaskId(0, 0): frozenset({IN}), TaskId(1, 0): frozenset({BETWEEN})}
+IN, EMPTY, BETWEEN = (
+    TopicPartition("in", 0),
+    TopicPartition("in", 1),
+    TopicPartition("app-windows-repartition", 0),
+)
+INPUTS = {TaskId(0, 0): frozenset({IN}), TaskId(0, 1): frozenset({EMPTY}), TaskId(1, 0): frozenset({BETWEEN})}
 WAIT_MAX_MS = 5_000
 
 
@@ -37,8 +41,8 @@ class Admin:
 
     def __init__(self) -> None:
         self.committed: dict[TopicPartition, CommittedOffset] = {}
-        self.beginnings = {IN: 0, BETWEEN: 0}
-        self.ends = {IN: 10, BETWEEN: 0}
+        self.beginnings = {IN: 0, EMPTY: 0, BETWEEN: 0}
+        self.ends = {IN: 10, EMPTY: 0, BETWEEN: 0}
         #: Records below the ends whose transactions seem to be open.
         self.open: dict[TopicPartition, int] = {}
         self.asked: list[str] = []
