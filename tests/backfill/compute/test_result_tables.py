@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.errors import StateError, TopicError
 from pystreams.serde import JsonSerde
 from tests.backfill.kit import Backfill, memory

@@ -13,7 +13,7 @@ import pytest
 
 from pystreams import App
 from pystreams.backfill.archive.archive import archive
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover.checks import check_target
 from pystreams.backfill.handover.hand_over import HandOverInterrupted, hand_over, published_manifest
 from pystreams.backfill.handover.publishing import PublishStore

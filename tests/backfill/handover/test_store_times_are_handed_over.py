@@ -9,7 +9,7 @@ import pytest
 
 from pystreams import App, Processor, Record, Stores
 from pystreams.backfill import backfill
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.snapshot import restore_snapshot, write_snapshot
 from pystreams.backfill.sources import EmbeddedSource

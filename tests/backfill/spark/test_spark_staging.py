@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.backfill.spark.hadoop_folder import HadoopFolder
 from pystreams.errors import StateCorruptedError, StateError
