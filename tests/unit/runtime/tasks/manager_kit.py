@@ -6,6 +6,7 @@ What happens is an event: the name of a method of ``World`` with its arguments. 
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +18,12 @@ from typing import Any
 from pystreams import App
 from pystreams.clock import ManualClock
 from pystreams.dsl.builder import build_topology
-from pystreams.errors import BrokerUnavailableError, StateCorruptedError, StateLockedError, StreamsError
+from pystreams.errors import (
+    BrokerUnavailableError,
+    StateCorruptedError,
+    StateLockedError,
+    StreamsError,
+)
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import RecordBatch
@@ -25,6 +31,7 @@ from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import Restorer
+from pystreams.runtime.tasks import task_manager
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.standby_task import StandbyTask
@@ -131,8 +138,13 @@ class World:
         self.fed: Counter[bytes] = Counter()
         self.fed_plain = 0
         self.may_count_twice = False
+        task_manager.log.addFilter(self._note_warning)
         self._context = self._make_context()
         self._start()
+
+    def _note_warning(self, warning: logging.LogRecord) -> bool:
+        self.may_count_twice |= warning.msg.startswith("changelogs could not be corrected")
+        return True
 
     def _make_context(self) -> ClientContext:
         app = self._application()
@@ -313,12 +325,10 @@ class World:
         self._answered(self.manager.revive)
 
     def restart(self, *, commit: bool) -> None:
-        """The thread ends, and another one begins. At least once, changes that the last commit has logged before it
-        failed stay in the changelogs."""
+        """The thread ends, and another one begins."""
         try:
             self.manager.close(commit=commit)
         except StreamsError:
-            self.may_count_twice = True
             self.manager.close(commit=False)
         self._nothing_is_held()
         wanted = self.assigned if self.pending is None else self.pending
@@ -447,6 +457,7 @@ class World:
         self.log.faults.clear()
         self.manager.close(commit=False)
         self.unlock_all()
+        task_manager.log.removeFilter(self._note_warning)
 
 
 def told(folder: Path, story: Sequence[Event], **settings: Any) -> World:
