@@ -8,8 +8,9 @@ import pytest
 
 from pystreams import App
 from pystreams.broker.port import TopicSpec
-from pystreams.errors import ProductionError
+from pystreams.errors import ProductionError, StateError
 from pystreams.ids import TopicPartition
+from pystreams.state.task_stores import TaskStores
 from tests.kafka.support import Cluster
 from tests.kafka.trouble_support import failure_of
 from tests.live.support import KEPT, eventually, run_to_the_end
@@ -81,3 +82,28 @@ def test_what_a_last_commit_that_fails_has_logged_counts_once(
     armed = False
     run_to_the_end(cluster, counting())
     assert cluster.table("out") == {f"k{i}": 15 if i < 2 else 14 for i in range(7)}
+
+
+@stores
+def test_what_a_commit_has_brought_to_the_log_but_not_to_the_stores_counts_once(
+    cluster: Cluster, store: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create("in", "out")
+
+    def counting() -> App:
+        app = cluster.app("counting", commit_interval_ms=100)
+        app.stream("in", key=str, value=int).group_by_key().count(name="counts", **store).to_stream().to(
+            "out"
+        )
+        return app
+
+    def refuse(*_: object, **__: object) -> None:
+        raise StateError("the disk is full")
+
+    cluster.write("in", RECORDS)
+    with monkeypatch.context() as patch:
+        patch.setattr(TaskStores, "commit", refuse)
+        assert "the disk is full" in str(failure_of(cluster.start(counting())))
+    cluster.write("in", RECORDS)
+    run_to_the_end(cluster, counting())
+    assert cluster.table("out") == {f"k{i}": 30 if i < 2 else 28 for i in range(7)}

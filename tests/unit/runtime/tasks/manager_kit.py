@@ -14,6 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from pystreams import App
 from pystreams.clock import ManualClock
@@ -21,6 +22,7 @@ from pystreams.dsl.builder import build_topology
 from pystreams.errors import (
     BrokerUnavailableError,
     StateCorruptedError,
+    StateError,
     StateLockedError,
     StreamsError,
 )
@@ -41,6 +43,7 @@ from pystreams.runtime.tasks.task_opening import TaskOpener
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, StateDirectory
 from pystreams.state.disk.rocksdb_memory import shared_resources
+from pystreams.state.task_stores import TaskStores
 from tests.unit.runtime.tasks.log_kit import MemoryConsumer, MemoryLog, MemoryProducer
 
 COUNTS_0, COUNTS_1, PLAIN = TaskId(0, 0), TaskId(0, 1), TaskId(1, 0)
@@ -336,6 +339,15 @@ class World:
         self.assigned = self.followed = frozenset()
         self.pending = wanted
 
+    def fill_disk(self, *, commit: bool) -> None:
+        """A commit reaches the log, but not the stores: the last one of the thread, or one before. Another thread
+        begins."""
+        with patch.object(TaskStores, "commit", side_effect=StateError("the disk is full")):
+            if not commit:
+                with suppress(StateError):
+                    self.commit()
+            self.restart(commit=commit)
+
     def _answered(self, step: Callable[[], object]) -> None:
         """Do a step, and answer its error as the rounds of a thread do."""
         try:
@@ -474,6 +486,6 @@ def told(folder: Path, story: Sequence[Event], **settings: Any) -> World:
 
 def happen(world: World, name: str, *arguments: Any) -> None:
     """One event, and the look whether all is as it should be."""
-    named: Mapping[str, Any] = {"commit": arguments[0]} if name == "restart" else {}
+    named: Mapping[str, Any] = {"commit": arguments[0]} if name in ("restart", "fill_disk") else {}
     getattr(world, name)(*(() if named else arguments), **named)
     world.check()

@@ -270,6 +270,17 @@ def test_nothing_is_taken_back_of_a_task_whose_state_shows_to_be_corrupt_at_the_
     assert taken_back == [COUNTS_0, PLAIN]
 
 
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("transactional", [True, False])
+def test_what_a_commit_has_brought_to_the_log_but_not_to_the_stores_is_not_taken_back(
+    tell: Any, transactional: bool, commit: bool
+) -> None:
+    world = tell(*WITH_WORK, ("fill_disk", commit), transactional=transactional)
+    assert not world.may_count_twice
+    world.settle()
+    world.check_results()
+
+
 def test_what_leaves_while_it_is_restored_is_not_read_any_more(tell: Any) -> None:
     world = tell(
         ("assign", COUNTS_0), ("round",), *[("feed", COUNTS_0, 3), ("work",), ("commit",)] * 20, ("restart", True),
@@ -351,6 +362,10 @@ def test_stories_that_failed_once_end_well(tell: Any, story: list[Event], transa
 
 task_ids = st.sampled_from(TASKS)
 stateful_ids = st.sampled_from([COUNTS_0, COUNTS_1])
+INTERRUPTIONS: list[Event] = [
+    ("revive",), ("lose",), ("assign",), ("restart", True), ("restart", False), ("fill_disk", True),
+    ("fill_disk", False),
+]  # fmt: skip
 
 
 class Lives(RuleBasedStateMachine):
@@ -411,7 +426,7 @@ class Lives(RuleBasedStateMachine):
     def corrupt(self, task: TaskId, name: str) -> None:
         self._tell(name, task)
 
-    @rule(event=st.sampled_from([("revive",), ("lose",), ("assign",), ("restart", True), ("restart", False)]))
+    @rule(event=st.sampled_from(INTERRUPTIONS))
     def interrupt(self, event: Event) -> None:
         self._tell(*event)
 
