@@ -294,7 +294,7 @@ def test_what_leaves_while_it_is_restored_is_not_read_any_more(tell: Any) -> Non
 
 
 @pytest.mark.parametrize("transactional", [True, False])
-def test_stores_are_told_the_time_of_the_last_commit_if_changelogs_may_be_ahead_of_it(
+def test_stores_get_the_time_of_the_last_commit_if_changelogs_may_be_ahead_of_it(
     tell: Any, transactional: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits: list[int] = []
@@ -308,7 +308,7 @@ def test_stores_are_told_the_time_of_the_last_commit_if_changelogs_may_be_ahead_
     assert limits == ([] if transactional else [4])
 
 
-def test_stores_are_told_the_stream_time_in_force_if_more_was_seen(
+def test_stores_get_the_stream_time_in_force_if_more_was_seen(
     tell: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their changelogs hold what was seen beyond it, and records before that are still to come."""
