@@ -11,12 +11,12 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.driver import OnProgress, Planned, run
 from pystreams.backfill.compute.executor import Executor
 from pystreams.backfill.compute.incremental import Continuation, check_continued, check_source, go_on
 from pystreams.backfill.compute.inline import InlineExecutor
 from pystreams.backfill.compute.opening import Sources, opened
-from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.display.showing import showing
 from pystreams.backfill.locations import same_place, shown
 from pystreams.backfill.plan.cut import Until, cut

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pystreams.backfill.compute.result import BackfillResult, SinkRecord
+from pystreams.backfill.compute.backfill_result import BackfillResult, SinkRecord
 from pystreams.ids import TopicPartition
 from pystreams.serde import BYTES
 from pystreams.serde.base import AnySerde

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 from pystreams.app import App
 from pystreams.backfill.application import NamedApplication, loaded
-from pystreams.backfill.compute.driver import Planned, run
-from pystreams.backfill.compute.executor import Executor, PartitionFunction
-from pystreams.backfill.compute.inline import InlineExecutor
-from pystreams.backfill.compute.result import (
+from pystreams.backfill.compute.backfill_result import (
     BackfillResult,
     ChangelogEntry,
     SinkRecord,
     changelog_entries,
     sink_records,
 )
+from pystreams.backfill.compute.driver import Planned, run
+from pystreams.backfill.compute.executor import Executor, PartitionFunction
+from pystreams.backfill.compute.inline import InlineExecutor
 from pystreams.backfill.plan.cut import Until, cut
 from pystreams.backfill.plan.manifest import DEFAULT_COMMIT_RECORDS, Manifest
 from pystreams.backfill.plan.slices import BackfillPlan, make_plan

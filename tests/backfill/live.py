@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pystreams.app import App
 from pystreams.backfill.application import loaded
-from pystreams.backfill.compute.result import BackfillResult, ChangelogEntry, SinkRecord
+from pystreams.backfill.compute.backfill_result import BackfillResult, ChangelogEntry, SinkRecord
 from pystreams.engine.offset_metadata import OffsetMetadata
 from pystreams.ids import TopicPartition
 from pystreams.state.sorted_files import TableFormat

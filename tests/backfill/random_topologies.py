@@ -37,9 +37,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pystreams.backfill.compute.backfill_result import BackfillResult, SinkRecord
 from pystreams.backfill.compute.executor import Report, SliceJob
 from pystreams.backfill.compute.inline import InlineExecutor
-from pystreams.backfill.compute.result import BackfillResult, SinkRecord
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.sources import EmbeddedSource

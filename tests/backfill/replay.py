@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pystreams.backfill.compute.result import BackfillResult, ChangelogEntry, changelog_entries
+from pystreams.backfill.compute.backfill_result import BackfillResult, ChangelogEntry, changelog_entries
 from pystreams.backfill.exchange.rows import EXTERNAL, Kind, headers_of, upstream_id
 from pystreams.backfill.plan.slices import Slice
 from pystreams.backfill.sources.ranges import InputRange

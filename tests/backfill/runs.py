@@ -7,7 +7,7 @@ from pathlib import Path
 from string import digits
 from typing import Any
 
-from pystreams.backfill.compute.result import BackfillResult, SinkRecord
+from pystreams.backfill.compute.backfill_result import BackfillResult, SinkRecord
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.config import StreamsConfig
 from pystreams.engine.global_state import GLOBAL_TASK

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pystreams.backfill.api import backfill
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.errors import ConfigError
 from tests.backfill.kit import History, everything, lines, memory
 from tests.backfill.programs import word_count

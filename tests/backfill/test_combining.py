@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pystreams import App, TimeWindows, UnlimitedWindows, agg
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.dsl.operators import partial_columns
 from pystreams.serde import Serde
 from pystreams.serde.base import AnySerde

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pystreams import App, TimeWindows, UnlimitedWindows
 from pystreams.backfill import backfill
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.errors import ConfigError
 from tests.backfill.kit import Backfill, everything, last_values, lines, memory, single
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from pystreams import App, TimeWindows, agg, field
 from pystreams.backfill import backfill
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.workers.shipping import shipped
 from pystreams.dsl.operators import column_looks
 from pystreams.dsl.operators.final_columns import ColumnFold

@@ -14,8 +14,8 @@ import pytest
 from pystreams import App, Stores
 from pystreams.backfill.api import backfill
 from pystreams.backfill.application import loaded
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.global_tables import GlobalTables
-from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.plan.notes import notes

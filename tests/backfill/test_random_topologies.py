@@ -40,7 +40,7 @@ def test_random_topologies_keep_what_is_promised_and_agree_with_java(tmp_path: P
     assert differences(questions) == []
 
 
-def test_a_difference_is_told_by_its_place() -> None:
+def test_a_difference_is_named_by_its_place() -> None:
     equal({"a": [1, (2,)]}, {"a": [1, (2,)]}, "here")
     with pytest.raises(AssertionError, match=r"here, a, 1: \(3,\) is not \(2,\)"):
         equal({"a": [1, (3,)]}, {"a": [1, (2,)]}, "here")

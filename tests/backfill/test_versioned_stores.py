@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.exchange.store_entries import StoreEntry, by_time
 from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.handover.publishing import PublishStore

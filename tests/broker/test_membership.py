@@ -92,7 +92,7 @@ def test_who_leaves_frees_its_partitions_at_once_and_who_does_not_after_the_sess
     assert time.monotonic() - started > SESSION_TIMEOUT_MS / 1000 / 2
 
 
-def test_who_does_not_poll_is_replaced_in_the_end_and_told_so_when_it_wakes(join: Join, log: Log):
+def test_who_does_not_poll_is_replaced_in_the_end_and_learns_it_when_it_wakes(join: Join, log: Log):
     impatient = log.broker_with(
         max_poll_interval_ms=1_000,
         session_timeout_ms=LONG_SESSION_MS,
@@ -237,7 +237,7 @@ def test_offsets_of_a_group_with_members_cannot_be_overwritten(join: Join, log: 
     assert log.committed("g") == {}
 
 
-def test_who_was_removed_as_dead_frees_its_partitions_and_is_told(join: Join, log: Log):
+def test_who_was_removed_as_dead_frees_its_partitions_and_learns_it(join: Join, log: Log):
     patient = log.broker_with(session_timeout_ms=LONG_SESSION_MS, heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS)
     first, second = join("a"), join("b", broker=patient)
     follow_until(balanced(first, second), first, second)

@@ -102,7 +102,7 @@ def test_nothing_is_chosen_for_an_archive(pystreams, lines):
     assert "--master auto is only for backfill" in outcome.err
 
 
-def test_without_arrow_the_way_to_install_it_is_told(pystreams, lines, folder: Path):
+def test_without_arrow_the_way_to_install_it_is_named(pystreams, lines, folder: Path):
     program = """
 import sys
 sys.modules["pyarrow"] = None

@@ -54,7 +54,7 @@ def test_a_new_application_runs_with_one_command(pystreams, program):
     assert counts(pystreams) == {"to": "2", "be": "2", "or": "1", "not": "1"}
 
 
-def test_without_it_a_missing_topic_is_told_with_both_ways_out(pystreams, program):
+def test_without_it_a_missing_topic_is_reported_with_both_ways_out(pystreams, program):
     pystreams("topics", "create", "other")
     failed = pystreams("run", program(WORDCOUNT.format(id="wordcount")), "--until-caught-up")
     assert failed.code == 4
@@ -77,7 +77,7 @@ def test_topics_that_meet_in_a_step_get_as_many_partitions(pystreams, program):
     }
 
 
-def test_topics_that_nobody_can_name_are_told(pystreams, program):
+def test_topics_that_nobody_can_name_are_reported(pystreams, program):
     pystreams("topics", "create", "in-1")
     ran = pystreams("run", program(UNKNOWN), "--create-topics", "--until-caught-up")
     assert ran.code == 0, ran.err

@@ -83,7 +83,7 @@ def test_a_store_whose_content_is_carried_over_says_from_where(pystreams, old, n
     assert found.code == 2
 
 
-def test_a_generated_name_that_moved_is_told(pystreams, new, folder):
+def test_a_generated_name_that_moved_is_reported(pystreams, new, folder):
     without = ('count(name="sold")', "count()")
     old_json = pystreams("describe", new(without), "--format", "json").out
     moved = new(without, ("sales.group_by_key", "sales.filter(lambda value: value > 0).group_by_key"))
@@ -231,14 +231,14 @@ def test_windows_of_another_size_and_another_grace(pystreams, new, folder):
     assert rows(pystreams("diff", "less.json", "was.json"))[("store", "sold")] == ["keeps its content", ""]
 
 
-def test_outputs_are_told(pystreams, old, new):
+def test_outputs_are_reported(pystreams, old, new):
     found = rows(pystreams("diff", old, new(("sales.group_by_key", 'sales.to("copy")\nsales.group_by_key'))))
     assert found[("output", "copy")] == ["is new", "the topic must exist"]
     back = rows(pystreams("diff", new(("sales.group_by_key", 'sales.to("copy")\nsales.group_by_key')), old))
     assert back[("output", "copy")][0] == "is not used any more"
 
 
-def test_inputs_and_repartition_topics_are_told(pystreams, old, new):
+def test_inputs_and_repartition_topics_are_reported(pystreams, old, new):
     found = rows(
         pystreams("diff", old, new(('"sales", key', '"orders", key'), ('name="letters"', 'name="first"')))
     )

@@ -111,7 +111,7 @@ def test_what_cannot_be_read_must_be_built_anew(diff, change, why):
     assert "pystreams reset" in found.err
 
 
-def test_topics_are_told_by_their_schemas(diff):
+def test_topics_are_compared_by_their_schemas(diff):
     found = diff(ORDER_FIELD)
     assert found.code == 2
     told = rows(found)

@@ -115,7 +115,7 @@ def test_style_and_types_are_right(pystreams, folder, check, name):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_is_next_is_told_and_true(pystreams, folder):
+def test_what_is_next_is_said_and_true(pystreams, folder):
     told = pystreams("init", "shop")
     assert told.err == ""
     assert told.lines[0].startswith("Created the project shop")
@@ -129,7 +129,7 @@ def test_what_is_next_is_told_and_true(pystreams, folder):
 
 
 @pytest.mark.parametrize(("origin", "told"), [('{"url": "file:///shop.whl"}', True), (None, False)])
-def test_where_no_index_has_pystreams_the_way_without_is_told(pystreams, monkeypatch, origin, told):
+def test_where_no_index_has_pystreams_the_way_without_is_named(pystreams, monkeypatch, origin, told):
     installed = distribution(DISTRIBUTION)
     monkeypatch.setattr(installed, "read_text", {"direct_url.json": origin}.get)
     monkeypatch.setattr(init, "distribution", lambda name: {DISTRIBUTION: installed}[name])
@@ -186,7 +186,7 @@ def test_an_empty_folder_is_filled(pystreams, folder):
     assert (folder / "shop" / "shop" / "app.py").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told_without_a_traceback(pystreams, folder, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_reported_without_a_traceback(pystreams, folder, monkeypatch):
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", "shop")
 

@@ -139,7 +139,7 @@ def test_the_last_line_says_that_no_record_found_a_row(run: Run, workers: tuple[
 
 
 @pytest.mark.parametrize("join,told", JOINS.values(), ids=JOINS)
-def test_every_kind_of_join_is_told(run: Run, join: str, told: str):
+def test_every_kind_of_join_is_reported(run: Run, join: str, told: str):
     last = run(join, OTHER_KEYS, "--quiet").err.splitlines()[-1]
     assert "; join price" in last
     assert last.endswith(f": {told}.")
@@ -153,15 +153,15 @@ def test_one_record_that_finds_something_is_enough(run: Run, join: str):
     assert "found" not in ran.err
 
 
-def test_an_empty_table_is_told(run: Run):
+def test_an_empty_table_is_reported(run: Run):
     assert NO_ROW in run(JOINS["table"][0], []).err.splitlines()[-1]
 
 
-def test_a_few_records_that_find_nothing_are_not_told(run: Run):
+def test_a_few_records_that_find_nothing_are_not_reported(run: Run):
     assert "found" not in run(JOINS["table"][0], OTHER_KEYS, orders=9).err
 
 
-def test_the_log_tells_it_once(run: Run):
+def test_the_log_says_it_once(run: Run):
     logged = [line for line in run(JOINS["table"][0], OTHER_KEYS).err.splitlines() if " WARNING " in line]
     (line,) = [line for line in logged if "left_out" in line]
     assert line.endswith(f": {NO_ROW}")

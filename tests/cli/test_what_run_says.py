@@ -46,7 +46,7 @@ GOOD = "a=1\nb=2\n"
 BAD = "a=1\nb=0\nc=0\nd=0\n"
 
 
-def test_the_last_line_tells_how_many_dead_letters_there_are_and_where(halves: Run):
+def test_the_last_line_says_how_many_dead_letters_there_are_and_where(halves: Run):
     ran = halves(stdin=BAD)
     assert ran.code == 0
     last = ran.err.splitlines()[-1]
@@ -56,7 +56,7 @@ def test_the_last_line_tells_how_many_dead_letters_there_are_and_where(halves: R
     )
 
 
-def test_dead_letters_are_told_once_and_then_counted(halves: Run):
+def test_dead_letters_are_reported_once_and_then_counted(halves: Run):
     told = halves(stdin="".join(f"k{n}=0\n" for n in range(500))).err.splitlines()
     # A line of the progress may show how many there were by then.
     about = [line for line in told if "dead-letter topic" in line and " lag " not in line]
@@ -100,7 +100,7 @@ app.stream("in", key=str, value=str).group_by_key().windowed_by(windows).count(n
 
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "workers"])
-def test_the_last_line_tells_how_late_records_were_and_the_grace_that_keeps_them(
+def test_the_last_line_says_how_late_records_were_and_the_grace_that_keeps_them(
     folder, pystreams: Command, workers: tuple[str, ...]
 ):
     pystreams("topics", "create", "in", "--config", "retention.ms=-1")
@@ -125,7 +125,7 @@ left.join(right, lambda a, b: a + b, windows=JoinWindows.of(60_000, grace={grace
 """
 
 
-def test_the_last_line_tells_that_records_came_too_late_for_those_of_the_other_stream(
+def test_the_last_line_says_that_records_came_too_late_for_those_of_the_other_stream(
     folder, pystreams: Command
 ):
     pystreams("topics", "create", "left", "right", "out", "--config", "retention.ms=-1")

@@ -169,7 +169,7 @@ def test_the_seed_of_a_commit_changes_with_it_and_with_the_modules_where_there_i
     assert before != fuzz.commit_seed(tmp_path)
 
 
-def test_what_is_taken_is_told_a_few_times(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_taken_is_reported_a_few_times(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(shown(range(100), 100, "things")) == list(range(100))
     told = capsys.readouterr().err.splitlines()
     assert [line.partition(",")[0] for line in told] == [f"things: {n} of 100" for n in (20, 40, 60, 80, 100)]

@@ -262,7 +262,7 @@ def fits(written: dict[str, bool], function: Any) -> bool:
     return written == real
 
 
-def test_what_diff_tells_is_explained():
+def test_what_diff_says_is_explained():
     lines = [line for section in sections(DOCS / "dsl" / "names.md") for line in section.lines]
     told = [line.split("|")[1].strip() for line in lines if line.startswith("|")]
     assert {verdict.value for verdict in Verdict} <= set(told)

@@ -102,6 +102,6 @@ def test_a_page_that_is_wrong_fails(tmp_path: Path, text: str) -> None:
         walk(page(tmp_path, text), tmp_path, shell)
 
 
-def test_a_command_that_does_not_end_is_told_with_what_it_said(tmp_path: Path) -> None:
+def test_a_command_that_does_not_end_is_reported_with_what_it_said(tmp_path: Path) -> None:
     with Shell(tmp_path, {}) as shell, pytest.raises(ShellError, match="so far"):
         shell.run("echo so far; sleep 60", timeout_s=2)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 PARTITIONS = [TopicPartition("in", 0), TopicPartition("in", 1)]
 
 
-def test_brokers_without_racks_tell_none(cluster: Cluster) -> None:
+def test_brokers_without_racks_name_none(cluster: Cluster) -> None:
     cluster.create("in", partitions=2)
     assert cluster.admin.partition_racks(PARTITIONS) == {}
 

@@ -46,7 +46,7 @@ def counts() -> dict[str, int]:
     return {f"k{i}": len(range(i, 100, 7)) for i in range(7)}
 
 
-def test_by_default_the_client_ends_and_tells_why(log: Log) -> None:
+def test_by_default_the_client_ends_and_says_why(log: Log) -> None:
     app, _ = fails_once(log, 50)
     streams = log.start(app)
     eventually(lambda: streams.finished, "the end")
@@ -151,7 +151,7 @@ def test_closing_from_a_stream_thread_begins_to_close(log: Log) -> None:
     eventually(lambda: clients[0].state is ClientState.NOT_RUNNING, "the end")
 
 
-def test_state_changes_are_told_in_order(log: Log) -> None:
+def test_state_changes_are_reported_in_order(log: Log) -> None:
     seen: list[ClientState] = []
     app, _ = fails_once(log, -1)
     streams = log.start(app, prepare=lambda s: s.set_state_listener(lambda new, old: seen.append(new)))

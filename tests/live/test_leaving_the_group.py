@@ -15,7 +15,7 @@ def copying(log: Log, **settings) -> App:
 
 
 @pytest.mark.both_logs
-def test_a_client_that_is_closed_leaves_unless_it_is_told_to_stay(log: Log) -> None:
+def test_a_client_that_is_closed_leaves_unless_it_is_to_stay(log: Log) -> None:
     log.create("in", "out")
     leaving = log.start(copying(log))
     caught_up(leaving)
@@ -29,7 +29,7 @@ def test_a_client_that_is_closed_leaves_unless_it_is_told_to_stay(log: Log) -> N
 
 
 @pytest.mark.kafka
-def test_static_members_stay_unless_they_are_told_to_leave(cluster) -> None:
+def test_static_members_stay_unless_they_are_to_leave(cluster) -> None:
     cluster.create("in", "out")
     staying = cluster.start(copying(cluster, group_instance_id="host"))
     caught_up(staying)

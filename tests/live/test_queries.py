@@ -199,7 +199,7 @@ def test_a_client_that_was_closed_says_so(log: Log) -> None:
         ]
 
 
-def test_what_a_store_cannot_be_asked_is_told_with_what_it_can(log: Log) -> None:
+def test_what_a_store_cannot_be_asked_is_reported_with_what_it_can(log: Log) -> None:
     write(log)
     streams = log.start(regrouped(log, "p1"))
     eventually(streams.caught_up)

@@ -253,7 +253,7 @@ def test_dead_letters_that_would_be_deleted_are_warned_of(log: Log, caplog: pyte
 
 
 @pytest.mark.parametrize("timestamp", [1_700_000_000, 1_357_000_000])
-def test_seconds_are_told_from_milliseconds(log: Log, timestamp: int) -> None:
+def test_seconds_are_distinguished_from_milliseconds(log: Log, timestamp: int) -> None:
     log.create("in")
     log.create("out", config=WEEK)
     log.write("in", [("k", 1, timestamp)])
@@ -263,7 +263,7 @@ def test_seconds_are_told_from_milliseconds(log: Log, timestamp: int) -> None:
 
 
 @pytest.mark.parametrize("timestamp", [1_700_000_000_000_000, 1_700_000_000_000_000_000])
-def test_microseconds_are_told_from_milliseconds(
+def test_microseconds_are_distinguished_from_milliseconds(
     log: Log, timestamp: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     log.create("in")

@@ -131,7 +131,7 @@ def test_local_state_of_before_a_loss_is_not_used_by_any_machine(log: Log) -> No
 
 
 @pytest.mark.parametrize(("name", "warnings"), [("totals", 1), ("sums", 0)])
-def test_without_a_record_a_changelog_that_nobody_uses_is_told_of(
+def test_without_a_record_a_changelog_that_nobody_uses_is_reported(
     log: Log, caplog: pytest.LogCaptureFixture, name: str, warnings: int
 ) -> None:
     write(log, 100)
@@ -144,7 +144,7 @@ def test_without_a_record_a_changelog_that_nobody_uses_is_told_of(
     assert all('was="sums"' in one for one in told)
 
 
-def test_what_is_lost_with_permission_is_told_once(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_lost_with_permission_is_reported_once(log: Log, caplog: pytest.LogCaptureFixture) -> None:
     write(log, 100)
     run_to_the_end(log, summing(log, Two))
     for _ in range(2):
@@ -375,7 +375,9 @@ def test_a_former_name_is_no_part_of_what_members_compare(log: Log) -> None:
         ),
     ],
 )
-def test_former_names_that_make_no_sense_are_told(log: Log, make: Callable[[Any], Any], told: str) -> None:
+def test_former_names_that_make_no_sense_are_reported(
+    log: Log, make: Callable[[Any], Any], told: str
+) -> None:
     def build() -> None:
         app = log.app("shop")
         make(app.stream("in", key=str, value=int).group_by_key())

@@ -339,7 +339,7 @@ def test_much_uncommitted_state_forces_a_commit(log: Log) -> None:
     eventually(lambda: log.table("out") == COUNTS, "commits long before the interval")
 
 
-def test_a_close_whose_commit_fails_tells_so_and_loses_nothing(
+def test_a_close_whose_commit_fails_reports_it_and_loses_nothing(
     log: Log, start: Callable[..., Streams]
 ) -> None:
     full = ProductionError("the disk is full")

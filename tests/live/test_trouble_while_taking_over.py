@@ -88,7 +88,7 @@ def test_an_accepted_loss_that_is_killed_is_done_by_the_same_command(log: Log, a
     assert log.table("out") == dict.fromkeys("abcdef", 5)
 
 
-def test_an_accepted_loss_is_told(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_accepted_loss_is_reported(log: Log, caplog: pytest.LogCaptureFixture) -> None:
     write(log, 100)
     run_to_the_end(log, summing(log, One))
     run_to_the_end(log, summing(log, One, "totals", {"accept_loss": "sums"}))
@@ -169,7 +169,7 @@ def test_without_the_topic_of_what_ran_last_nothing_is_moved_and_the_error_names
     assert log.table("out") == dict.fromkeys("abcdef", 105)
 
 
-def test_what_is_not_permitted_is_told_at_once_and_can_be_done_later(log: Log) -> None:
+def test_what_is_not_permitted_is_reported_at_once_and_can_be_done_later(log: Log) -> None:
     write(log, 100)
     run_to_the_end(log, summing(log, One))
     refusing: Any = Refusing(log.broker, "delete_topics", "shop-sums-changelog")

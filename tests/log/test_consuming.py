@@ -109,12 +109,12 @@ def test_partitions_that_are_not_named_by_offsets_are_read_from_their_beginning(
         ({"deserialization_exception_handler": "dead_letter"}, "fail, or continue"),
     ],
 )
-def test_what_cannot_be_is_told_before_anything_is_read(log, days, options, said):
+def test_what_cannot_be_is_reported_before_anything_is_read(log, days, options, said):
     with pytest.raises(ConfigError, match=said):
         log.consume(days, **options)
 
 
-def test_an_offset_that_the_log_does_not_have_is_told(log, days):
+def test_an_offset_that_the_log_does_not_have_is_reported(log, days):
     with pytest.raises(ConfigError, match=r"Offset 9 is not in the log(.|\n)*days-0(.|\n)*0 to 5"):
         list(log.consume(days, from_={0: 9}))
 
@@ -171,7 +171,7 @@ def test_records_that_cannot_be_read_can_be_left_out_and_are_logged(log, caplog)
     assert [r.getMessage().partition(" offset ")[2][:1] for r in caplog.records] == ["0", "2"]
 
 
-def test_a_topic_that_is_deleted_meanwhile_is_told(log, days):
+def test_a_topic_that_is_deleted_meanwhile_is_reported(log, days):
     records = log.consume(days)
     log.delete_topic(days)
     with pytest.raises(TopicError):

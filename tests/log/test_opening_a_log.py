@@ -53,7 +53,7 @@ def test_settings_of_an_application_in_the_environment_do_not_matter(folder, mon
         ({"bootstrap_servers": "nowhere"}, "HOST:PORT"),
     ],
 )
-def test_wrong_settings_are_told(folder, settings, said):
+def test_wrong_settings_are_reported(folder, settings, said):
     with pytest.raises(ConfigError, match=said):
         open_log(**settings)
 

@@ -91,13 +91,13 @@ def test_all_that_is_json_may_be_mixed(log, topic):
     assert [record.value.amount for record in log.consume(topic, value=Order)] == [1, 2, 3]
 
 
-def test_a_value_that_no_type_fits_is_told(log, topic):
+def test_a_value_that_no_type_fits_is_reported(log, topic):
     with pytest.raises(SerializationError, match="cannot be serialized as a value") as failed:
         log.produce(topic, object())
     assert "give the type of the topic's values: value=" in failed.value.hint
 
 
-def test_content_in_the_place_of_a_type_is_told(log, topic):
+def test_content_in_the_place_of_a_type_is_reported(log, topic):
     with pytest.raises(TypeError, match="key= and value= are their types"):
         log.produce(topic, key="o-1", value=3)
     for content in ("o-1", 5, {"id": 1}):
@@ -219,7 +219,7 @@ def test_a_record_that_is_too_large_is_refused_and_the_others_stay(log, topic):
     assert [value for _, value in raw(log)] == [b"1", b"2"]
 
 
-def test_what_a_commit_loses_is_told_with_its_number(log, topic, monkeypatch):
+def test_what_a_commit_loses_is_reported_with_its_number(log, topic, monkeypatch):
     monkeypatch.setattr(batches, "LINGER_MS", 60_000)
     log.produce(topic, "kept")
     log.flush()
@@ -232,7 +232,7 @@ def test_what_a_commit_loses_is_told_with_its_number(log, topic, monkeypatch):
     assert "was deleted while records were being written to it" in failed.value.why
 
 
-def test_what_is_lost_in_the_background_is_told_by_the_next_call(log, topic, monkeypatch):
+def test_what_is_lost_in_the_background_is_reported_by_the_next_call(log, topic, monkeypatch):
     monkeypatch.setattr(batches, "LINGER_MS", 1)
     log.produce(topic, "kept")
     log.flush()

@@ -170,13 +170,13 @@ def test_an_empty_topic_has_the_columns_all_the_same(log, topic):
     assert list(frame.columns) == ["partition", "offset", "timestamp", "key", "name", "vip"]
 
 
-def test_a_number_that_arrow_has_no_room_for_is_told(log, topic):
+def test_a_number_that_arrow_has_no_room_for_is_reported(log, topic):
     log.produce(topic, {"zip": 2**70, "city": "a"})
     with pytest.raises(SerializationError, match="Column zip cannot have the type int64"):
         log.consume(topic, value=Place).to_arrow()
 
 
-def test_without_the_packages_it_is_told_how_to_install_them(folder):
+def test_without_the_packages_the_error_says_how_to_install_them(folder):
     program = (
         "import sys; sys.modules['pyarrow'] = None\n"
         "from pystreams import open_log\n"

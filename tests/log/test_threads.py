@@ -73,7 +73,7 @@ def test_a_topic_is_deleted_while_others_are_written_to(log):
     assert sum(1 for _ in log.consume("t")) == len(written) > 0
 
 
-def test_who_produces_while_another_closes_the_log_is_told_or_finds_the_record(folder):
+def test_who_produces_while_another_closes_the_log_gets_an_error_or_finds_the_record(folder):
     for _ in range(8):
         with open_log() as log:
             log.create_topic("t", if_not_exists=True)

@@ -60,7 +60,7 @@ def test_a_topic_that_is_not_there_is_answered_with_the_nearest(log, use):
         log.produce("customers", "x")
 
 
-def test_a_wrong_setting_is_told_and_leaves_no_topic(log):
+def test_a_wrong_setting_is_reported_and_leaves_no_topic(log):
     with pytest.raises(ConfigError):
         log.create_topic("t", config={"retention.mss": 1})
     assert log.topics() == []

@@ -59,13 +59,13 @@ def number(notebook: Notebook) -> int:
     return int(notebook.client.code_cells_executed)
 
 
-def test_a_mistake_is_told_with_cell_and_line(notebook: Notebook) -> None:
+def test_a_mistake_is_reported_with_cell_and_line(notebook: Notebook) -> None:
     told = notebook.run("wrong")
     cell = number(notebook)
     assert f"where: In [{cell}], line 2; <lambda> (In [{cell}], line 3)" in told
 
 
-def test_a_cell_that_is_run_again_on_the_same_app_is_told_with_both_runs(notebook: Notebook) -> None:
+def test_a_cell_that_is_run_again_on_the_same_app_is_reported_with_both_runs(notebook: Notebook) -> None:
     assert notebook.run("declare") == ""
     first = number(notebook)
     assert notebook.run("app") == ""
@@ -92,7 +92,7 @@ def test_an_app_and_its_topology_show_their_picture(notebook: Notebook) -> None:
         assert ">counts</text>" in shown["image/svg+xml"]
 
 
-def test_what_cannot_be_built_is_shown_as_text_and_told_when_it_is_built(notebook: Notebook) -> None:
+def test_what_cannot_be_built_is_shown_as_text_and_reported_when_it_is_built(notebook: Notebook) -> None:
     shown = notebook.shown("broken")
     cell = number(notebook)
     assert list(shown) == ["text/plain"]

@@ -70,7 +70,7 @@ def shell(clean_environment: Path, tmp_path: Path) -> Iterator[Shell]:
         yield shell
 
 
-def test_the_command_tells_its_version(shell, clean_environment):
+def test_the_command_says_its_version(shell, clean_environment):
     assert shell.run("command -v pystreams") == (0, f"{clean_environment / 'bin' / 'pystreams'}\n")
     code, told = shell.run("pystreams --version")
     assert code == 0, told

@@ -157,7 +157,7 @@ def test_a_record_that_waits_for_a_match_stays_where_the_joiner_fails_for_it(met
         assert driver.create_output_topic("out", key=str, value=str).read_values() == ["x+None"]
 
 
-def test_who_cannot_be_told_of_a_changed_row_keeps_nobody_else_from_it() -> None:
+def test_who_cannot_get_a_changed_row_keeps_nobody_else_from_it() -> None:
     unreadable: set[bytes] = set()
 
     def read(data: bytes) -> str:

@@ -127,7 +127,7 @@ def test_topics_that_are_cogrouped_are_partitioned_alike() -> None:
     assert len(topics) == 3
 
 
-def test_mistakes_are_told_when_the_topology_is_written() -> None:
+def test_mistakes_are_reported_when_the_topology_is_written() -> None:
     builder = StreamsBuilder()
     cogrouped = grouped(builder, "one").cogroup(add)
     with pytest.raises(TopologyError, match="cogroup takes a grouped stream, not KStream"):

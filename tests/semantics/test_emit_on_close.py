@@ -182,7 +182,7 @@ def test_an_unlimited_window_takes_all_from_its_start_on() -> None:
     assert out == [(key, 1, 100), (key, 2, 10**15), (key, 3, 10**15)]
 
 
-def test_mistakes_are_told_when_the_topology_is_written() -> None:
+def test_mistakes_are_reported_when_the_topology_is_written() -> None:
     grouped = StreamsBuilder().stream("in", key=str, value=str).group_by_key()
     with pytest.raises(TopologyError, match="unlimited windows never close"):
         grouped.windowed_by(UnlimitedWindows.of()).emit_strategy(EmitStrategy.on_window_close())

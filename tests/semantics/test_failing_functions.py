@@ -82,7 +82,7 @@ def test_bytes_that_cannot_be_read_go_to_the_deserialization_handler(handler: st
     "result, found", [(("k", 1, 2), "type tuple of 3 elements"), (["k"], "type list of 1 elements")]
 )
 @pytest.mark.parametrize("flat", [False, True])
-def test_a_pair_of_the_wrong_length_is_told_with_what_is_expected(
+def test_a_pair_of_the_wrong_length_is_reported_with_what_is_expected(
     result: Any, found: str, flat: bool
 ) -> None:
     builder = StreamsBuilder()
@@ -106,7 +106,7 @@ class WithoutSuper(Processor[str, str, str, str]):
         self.context.forward(record)
 
 
-def test_a_processor_whose_init_keeps_no_context_is_told_how_to() -> None:
+def test_the_error_of_a_processor_whose_init_keeps_no_context_says_how_to() -> None:
     builder = StreamsBuilder()
     builder.stream("in", key=str, value=str).process(WithoutSuper, key=str, value=str).to("out")
     with TopologyTestDriver(builder) as driver, pytest.raises(ProcessingError) as raised:

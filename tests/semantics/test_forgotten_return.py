@@ -35,7 +35,9 @@ AGGREGATIONS: dict[str, Callable[[Any], KTable[Any, Any]]] = {
 
 
 @pytest.mark.parametrize("name", AGGREGATIONS)
-def test_it_is_told_once_with_the_step_and_the_function(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_is_reported_once_with_the_step_and_the_function(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     builder = StreamsBuilder()
     AGGREGATIONS[name](builder.stream("in", key=str, value=str).group_by_key()).to_stream().to("out")
     with caplog.at_level(logging.WARNING, "pystreams"):

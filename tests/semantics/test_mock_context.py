@@ -126,7 +126,7 @@ def test_a_late_write_is_dropped_and_counted() -> None:
     assert context.metrics.total("dropped-records-total") == 1
 
 
-def test_mistakes_are_told_as_a_task_tells_them() -> None:
+def test_mistakes_are_reported_as_a_task_reports_them() -> None:
     context = MockProcessorContext[Any, Any]()
     with pytest.raises(TopologyError, match="no access to the store x"):
         context.store("x")

@@ -40,7 +40,7 @@ def test_types_are_those_of_sources_and_sinks_and_internal_topics_are_not_shown(
     ]
 
 
-def test_headers_and_the_wall_clock_are_told():
+def test_headers_and_the_wall_clock_are_shown():
     class Ticks(Processor[str, str, str, str]):
         def init(self, context):
             super().init(context)

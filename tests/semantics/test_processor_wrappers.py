@@ -339,7 +339,7 @@ def test_what_is_no_wrapper_is_refused(wrong: Any) -> None:
         words().build().wrapped(wrong)
 
 
-def test_a_wrapper_that_returns_no_supplier_is_told() -> None:
+def test_a_wrapper_that_returns_no_supplier_is_reported() -> None:
     with pytest.raises(TopologyError, match="returned None for split, which does not make processors"):
         words().build().wrapped(lambda name, supplier: None)
 
@@ -365,7 +365,7 @@ def test_a_supplier_that_raises_is_named() -> None:
         run(words(), processor_wrapper=lambda name, supplier: failing)
 
 
-def test_a_class_that_needs_arguments_is_told() -> None:
+def test_a_class_that_needs_arguments_is_reported() -> None:
     class Needy(ProcessorWrapper):
         def __init__(self, what: str) -> None: ...
 
@@ -421,6 +421,6 @@ def test_a_processor_that_is_not_initialized_says_so() -> None:
         run(words(), ("k", "a", 1), processor_wrapper=lambda _, supplier: lambda: Forgetful(supplier()))
 
 
-def test_the_fingerprint_tells_what_is_wrapped_not_by_what() -> None:
+def test_the_fingerprint_says_what_is_wrapped_not_by_what() -> None:
     plain = words().build()
     assert plain.wrapped(around_all).build("words").fingerprint == plain.build("words").fingerprint

@@ -122,7 +122,7 @@ def test_windows_that_cannot_be_are_refused(windows: Any, said: str) -> None:
         windows()
 
 
-def test_mistakes_are_told_when_the_topology_is_written() -> None:
+def test_mistakes_are_reported_when_the_topology_is_written() -> None:
     grouped = sessions(StreamsBuilder(), SessionWindows.of(5, grace=3))
     with pytest.raises(TopologyError, match=r"long enough: retention=7 ms\n(.*\n)*.*at least retention=8"):
         grouped.count(name="s", retention=7)

@@ -101,7 +101,7 @@ def test_on_close_each_window_comes_once() -> None:
     assert out == [("a@10/20", 1), ("a@15/25", 2), ("a@21/31", 1)]
 
 
-def test_mistakes_are_told_when_the_topology_is_written() -> None:
+def test_mistakes_are_reported_when_the_topology_is_written() -> None:
     with pytest.raises(TopologyError, match="time_difference must be at least 0 ms"):
         SlidingWindows.of(-1)
     with pytest.raises(TopologyError, match=r"long enough: retention=24 ms\n(.*\n)*.*at least retention=25"):

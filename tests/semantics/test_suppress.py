@@ -216,7 +216,7 @@ def test_suppress_takes_a_suppressed() -> None:
         ({"wait": 1, "when_full": "stop"}, "when_full='stop' is not a reaction to a full"),
     ],
 )
-def test_wrong_arguments_are_told(arguments: dict[str, Any], told: str) -> None:
+def test_wrong_arguments_are_reported(arguments: dict[str, Any], told: str) -> None:
     with pytest.raises(TopologyError) as caught:
         Suppressed.until_time_limit(**arguments)
     assert told in str(caught.value)

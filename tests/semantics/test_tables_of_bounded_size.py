@@ -33,7 +33,7 @@ def test_a_count_of_a_row_that_was_forgotten_begins_anew() -> None:
         ({"max_entries": "5", "persistent": False}, "cannot keep max_entries='5'"),
     ],
 )
-def test_misuse_is_told(arguments: Any, told: str) -> None:
+def test_misuse_is_reported(arguments: Any, told: str) -> None:
     with pytest.raises(TopologyError) as caught:
         StreamsBuilder().table("t", name="s", **arguments)
     assert told in str(caught.value)

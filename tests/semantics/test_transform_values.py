@@ -152,7 +152,7 @@ def test_it_cannot_forward() -> None:
         pipe(driver, "in", "k", "a", 1)
 
 
-def test_what_its_init_raises_is_told_with_its_step() -> None:
+def test_what_its_init_raises_is_reported_with_its_step() -> None:
     builder = StreamsBuilder()
     rows = builder.table("in", key=str, value=str).transform_values(Failing, value=str, step="mine")
     rows.to_stream().to("out")

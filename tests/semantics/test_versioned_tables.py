@@ -101,7 +101,7 @@ def test_groups_of_rows_leave_it_out_as_well() -> None:
     assert [value for _, value, _ in found] == ["1", "3"]
 
 
-def test_changes_are_told_in_the_order_in_which_they_come_but_not_those_that_are_too_late() -> None:
+def test_changes_are_forwarded_in_the_order_in_which_they_come_but_not_those_that_are_too_late() -> None:
     def build(builder: StreamsBuilder) -> Any:
         return versions(builder, history=15).to_stream()
 
@@ -149,7 +149,7 @@ def misuses() -> list[tuple[Build, str]]:
 
 
 @pytest.mark.parametrize("wrong, told", misuses(), ids=[told for _, told in misuses()])
-def test_misuse_is_told(wrong: Build, told: str) -> None:
+def test_misuse_is_reported(wrong: Build, told: str) -> None:
     with pytest.raises(TopologyError) as caught:
         wrong(StreamsBuilder())
     assert told in str(caught.value)

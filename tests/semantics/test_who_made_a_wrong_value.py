@@ -56,7 +56,7 @@ def test_at_a_sink_it_is_the_nearest_step_that_makes_values():
     assert f"the value is a str (to be written as int), made by step double in {at(twice)}" in why
 
 
-def test_who_made_the_key_and_who_made_the_value_are_told_apart():
+def test_who_made_the_key_and_who_made_the_value_are_distinguished():
     builder = StreamsBuilder()
     lines(builder).map_values(twice, step="double").select_key(same, step="choose").to("out", key=int)
     why = failure(builder, ProductionError).why

@@ -18,7 +18,7 @@ from pystreams.testing import TopologyTestDriver
 @pytest.mark.parametrize(
     "value_type, wrong", [(int, "7"), (int, 1 << 63), (float, "7"), (str, 7), (bytes, "7"), (bool, "7")]
 )
-def test_an_aggregate_of_another_type_is_told_where_it_was_made(
+def test_an_aggregate_of_another_type_is_reported_where_it_was_made(
     cached: bool, windowed: bool, value_type: Any, wrong: Any
 ) -> None:
     builder = StreamsBuilder()
@@ -70,7 +70,7 @@ def test_a_value_that_cannot_be_read_again_costs_its_own_key_only(cached: bool) 
             assert part in str(caught.value)
 
 
-def test_a_serde_that_gives_text_instead_of_bytes_is_told_at_the_step_that_writes() -> None:
+def test_a_serde_that_gives_text_instead_of_bytes_is_reported_at_the_step_that_writes() -> None:
     forgetful: Any = Serde.of(lambda value: value.upper(), bytes.decode)
     builder = StreamsBuilder()
     builder.stream("in", key=str, value=str).to("out", value=forgetful, step="write")
@@ -81,7 +81,7 @@ def test_a_serde_that_gives_text_instead_of_bytes_is_told_at_the_step_that_write
             assert part in str(caught.value)
 
 
-def test_what_a_serde_says_of_a_value_is_told_where_it_was_to_be_written() -> None:
+def test_what_a_serde_says_of_a_value_is_reported_where_it_was_to_be_written() -> None:
     def refuse(_value: object) -> bytes:
         raise SerializationError("this cannot be written", why="the field item is not text")
 

@@ -64,7 +64,7 @@ def test_a_serde_that_waits_for_something_holds_up_its_own_query_alone(tmp_path:
         assert page.json == {"key": 1, "value": 1, "timestamp": 5}
 
 
-def test_a_stream_thread_that_is_stuck_is_told_from_a_slow_server(
+def test_a_stream_thread_that_is_stuck_is_distinguished_from_a_slow_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_module, "WAIT_MS", 500.0)

@@ -123,7 +123,7 @@ def test_a_refusal_at_once_is_the_one_that_all_pages_give(application: Asked) ->
         assert answer.status_code == 400, host
 
 
-def test_what_is_wrong_with_a_key_is_told_in_the_same_form(application: Asked) -> None:
+def test_what_is_wrong_with_a_key_is_reported_in_the_same_form(application: Asked) -> None:
     for parameters, status, code in (
         (COMMITTED, 404, "absent"),
         (f"{COMMITTED}&limit=0", 400, "bad-query"),

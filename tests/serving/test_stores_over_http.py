@@ -52,7 +52,7 @@ def test_a_key_has_its_value_and_the_time_of_its_last_change(counts):
     assert page.headers["cache-control"] == "no-store"
 
 
-def test_a_key_that_is_absent_is_told_apart_from_a_store_that_is_not_there(counts):
+def test_a_key_that_is_absent_is_distinguished_from_a_store_that_is_not_there(counts):
     page = counts.key("counts", "nobody")
     assert (page.status, page.json["code"]) == (404, "absent")
     page = counts.key("count", "k7")

@@ -30,7 +30,7 @@ def test_a_worker_that_starts_again_does_not_hide_the_one_that_took_over() -> No
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["in-a-task", "at-once"])
 @pytest.mark.parametrize("error", [ValueError("no number"), SerializationError("no number")])
-def test_whatever_a_serde_raises_is_told_to_the_one_who_asks(error: Exception, at_once: bool) -> None:
+def test_whatever_a_serde_raises_is_reported_to_the_one_who_asks(error: Exception, at_once: bool) -> None:
     with pytest.raises(FailedError, match="no number"):
         asked_over_a_line(Worker(error, at_once=at_once), lambda line: line.ask(QUESTION))
 

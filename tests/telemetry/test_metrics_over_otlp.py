@@ -123,7 +123,7 @@ def test_opentelemetrys_own_variables_name_service_and_instance(log, collector, 
     assert {request.get("authorization") for request in collector.requests} == {"Bearer secret"}
 
 
-def test_the_workers_of_one_environment_are_told_apart(log, collector, monkeypatch):
+def test_the_workers_of_one_environment_are_distinguished(log, collector, monkeypatch):
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=pod-7")
     for worker in (1, 2):
         with Telemetry(copying(log), worker=worker):

@@ -58,7 +58,7 @@ def test_a_function_decides_for_itself():
     assert seen == [41]
 
 
-def test_a_function_that_decides_nothing_is_told_so():
+def test_a_function_that_decides_nothing_is_reported():
     def forgot(c):
         pass
 
@@ -74,7 +74,7 @@ def test_another_setting_is_an_error(wrong):
         resolve_handler(wrong)
 
 
-def test_a_dead_letter_is_the_input_record_with_headers_that_tell_why():
+def test_a_dead_letter_is_the_input_record_with_headers_that_say_why():
     key, value, timestamp, headers = dead_letter_record(context())
     assert (key, value, timestamp) == (b"UA", b"\xff", 1_000)
     told = dict(headers)

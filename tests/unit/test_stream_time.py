@@ -104,7 +104,7 @@ EVENTS = st.lists(
 
 
 @given(EVENTS)
-def test_a_timestamp_that_is_not_beyond_all_that_was_seen_need_not_be_told(
+def test_a_timestamp_that_is_not_beyond_all_that_was_seen_need_not_be_reported(
     events: list[tuple[str, int]],
 ) -> None:
     task = StreamTime()

@@ -15,8 +15,8 @@ From the whole to the single record:
   it sends, which become rows (``spill``: those that memory does not hold).
 - ``shares``: a task that is cut by key, because it has most of the records; ``joining``: the results of its shares.
 - ``global_tables``: global stores, filled once on each machine. ``stored_entries``: the content of stores at the end.
-- ``result``: stores, sinks and offsets of a computed backfill, for those that take them elsewhere; ``result_tables``:
-  stores and sinks as tables.
+- ``backfill_result``: stores, sinks and offsets of a computed backfill, for those that take them elsewhere;
+  ``result_tables``: stores and sinks as tables.
 
 Nothing here writes to a log.
 """

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from pystreams.backfill.application import Application, LoadedApplication
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.executor import CarriedState, Executor, Report, SliceJob
-from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.compute.shares import records_of
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from os import PathLike, fspath
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.exchange.rows import Arrow, pc
 from pystreams.backfill.handover.checks import CutBackfill, require_no_members
 from pystreams.backfill.handover.emit_to_files import EmitToFolder

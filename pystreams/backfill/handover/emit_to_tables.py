@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from pystreams.backfill.application import Application
 from pystreams.backfill.columns.record_columns import RecordColumns
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.executor import Executor, TableBatch
-from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.handover.checks import CutBackfill
 from pystreams.backfill.handover.emit_to_files import AppendToFolder

@@ -21,7 +21,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover.checks import checked_topics, handed_over_before, was_complete
 from pystreams.backfill.handover.emit import check_emit, emit_to_topics
 from pystreams.backfill.handover.emit_to_topics import emitter_id

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.broker.port import Admin, Broker, TopicSpec
 from pystreams.ids import TopicPartition
 from pystreams.topics.topic_plan import LONGEST_MS, TopicPlan, internal_topics

@@ -7,14 +7,14 @@
 Neither Spark nor the staging folder is needed to go on from it. It must lie where all workers and this process reach it
 under the same path: on this machine, or on a file system that all mount.
 
-Begin with ``format``, the manifest of a snapshot; ``writing`` makes one. ``reading`` gives it to a hand-over or a table
-as a result, ``restoring`` hands it over, with its databases for the state directory of this machine.
+Begin with ``format``, the manifest of a snapshot; ``writing`` makes one. ``snapshot_result`` gives it to a hand-over or
+a table as a result, ``restoring`` hands it over, with its databases for the state directory of this machine.
 """
 
 from __future__ import annotations
 
-from pystreams.backfill.snapshot.reading import open_snapshot
 from pystreams.backfill.snapshot.restoring import restore_snapshot
+from pystreams.backfill.snapshot.snapshot_result import open_snapshot
 from pystreams.backfill.snapshot.writing import write_snapshot
 
 __all__ = ["open_snapshot", "restore_snapshot", "write_snapshot"]

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover.hand_over import HandedOver, hand_over
-from pystreams.backfill.snapshot.reading import open_snapshot
+from pystreams.backfill.snapshot.snapshot_result import open_snapshot
 from pystreams.broker.port import Admin, Broker
 from pystreams.clock import Clock
 from pystreams.errors import StateLockedError

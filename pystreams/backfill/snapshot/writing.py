@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.exchange.store_entries import StoreEntry
 from pystreams.backfill.exchange.task_outcome import TaskOutcome

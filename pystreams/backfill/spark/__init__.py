@@ -1,6 +1,6 @@
 """Backfills on Spark. The only part of pystreams that imports pyspark: install ``pystreams-engine[backfill]``.
 
-- ``executor``: runs the tasks of a slice, one Spark partition for each. Begin here. ``worker``: the code that runs in
+- ``executor``: runs the tasks of a slice, one Spark partition for each. Begin here. ``calls``: the code that runs in
   Spark's Python workers.
 - ``staging``: slices as Parquet datasets. ``packing``: many rows in one row of Spark. ``arrow``: rows as Arrow on both
   sides. ``hadoop_folder``: small files on Spark's file systems.

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.local_disks import local_folder
-from pystreams.backfill.spark.worker import partition_id
+from pystreams.backfill.spark.calls import partition_id
 from pystreams.backfill.tables.options import table_of
 from pystreams.backfill.tables.table import Table
 

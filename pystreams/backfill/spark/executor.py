@@ -31,12 +31,12 @@ from pystreams.backfill.sources import DataFrameSource, LogAfter, Source, SparkT
 from pystreams.backfill.spark import appending
 from pystreams.backfill.spark.access import access_to
 from pystreams.backfill.spark.arrow import mapped
+from pystreams.backfill.spark.calls import RESULT_DDL, PartitionCall, SliceCall, TableCall
 from pystreams.backfill.spark.failures import receiving_errors
 from pystreams.backfill.spark.frame_then_log import FrameThenLog
 from pystreams.backfill.spark.frames import FrameTopic
 from pystreams.backfill.spark.packing import PACKED_DDL
 from pystreams.backfill.spark.staging import SparkStaging
-from pystreams.backfill.spark.worker import RESULT_DDL, PartitionCall, SliceCall, TableCall
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.backfill.staging.staging_folder import new_folder
 from pystreams.backfill.workers.progress import Reporter

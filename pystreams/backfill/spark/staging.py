@@ -18,9 +18,9 @@ from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.spark.access import SparkFolder
 from pystreams.backfill.spark.arrow import mapped, table_of
+from pystreams.backfill.spark.calls import plain_rows
 from pystreams.backfill.spark.hadoop_folder import reaching
 from pystreams.backfill.spark.packing import PACKED_DDL, Packed, unpacked
-from pystreams.backfill.spark.worker import plain_rows
 from pystreams.backfill.staging.port import Selection
 from pystreams.backfill.staging.staging_folder import StagingFolder, not_staged, one_of_each
 

@@ -21,7 +21,7 @@ from pystreams.backfill.exchange.store_entries import entries_of
 from pystreams.backfill.local_disks import linked_copy
 from pystreams.backfill.plan.manifest import MANIFEST_FILE
 from pystreams.backfill.snapshot.format import StoredAs
-from pystreams.backfill.snapshot.reading import SnapshotStaging
+from pystreams.backfill.snapshot.snapshot_result import SnapshotStaging
 from pystreams.backfill.staging.port import Selection
 from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import StateError, StateLockedError

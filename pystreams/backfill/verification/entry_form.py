@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from struct import error
 from typing import Final
 
-from pystreams.backfill.compute.result import ChangelogEntry
+from pystreams.backfill.compute.backfill_result import ChangelogEntry
 from pystreams.backfill.exchange.bounded_map import BoundedMap
 from pystreams.backfill.exchange.store_entries import StoreEntry
 from pystreams.errors import StateCorruptedError

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.plan.notes import Note, notes
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
-from pystreams.backfill.compute.result import ChangelogEntry
+from pystreams.backfill.compute.backfill_result import ChangelogEntry
 from pystreams.ids import TopicPartition
 
 #: How an entry differs: other values, the same value with another timestamp, or only one side has the key.

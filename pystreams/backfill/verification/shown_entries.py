@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from pystreams.backfill.columns.store_columns import StoreColumns
-from pystreams.backfill.compute.result import BackfillResult, ChangelogEntry
+from pystreams.backfill.compute.backfill_result import BackfillResult, ChangelogEntry
 from pystreams.backfill.verification.outcome import Difference
 from pystreams.errors import SerializationError
 from pystreams.record import Headers

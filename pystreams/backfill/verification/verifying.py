@@ -11,11 +11,11 @@ from os import fspath
 from typing import Any, Final
 
 from pystreams.backfill.api import Location, Program, plan_backfill
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.driver import OnProgress, Planned, run
 from pystreams.backfill.compute.executor import Executor
 from pystreams.backfill.compute.inline import InlineExecutor
 from pystreams.backfill.compute.opening import Sources
-from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.display.showing import showing
 from pystreams.backfill.locations import shown
 from pystreams.backfill.verification.comparing import CompareStore, partition_outcome

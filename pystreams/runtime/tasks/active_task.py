@@ -47,7 +47,7 @@ class ActiveTask(AbstractTask):
 
     def to_restore(self) -> list[ToRestore]:
         """The stores, and the partitions to fill them from."""
-        read = self._read_by_stores()
+        read = self._read_by_stores(self.committed_offsets())
         return [
             *(self._to_restore(store, p, read.get(store, 0)) for store, p in self.source_changelogs.items()),
             *(self._to_restore(store, p, None) for store, p in self.changelogs.items()),
@@ -116,7 +116,7 @@ class ActiveTask(AbstractTask):
 
     def committed_offsets(self) -> dict[TopicPartition, int]:
         """The offset of each input up to which its records are committed."""
-        return {partition: at.offset for partition, at in self.committed.items()}
+        return _offsets_of(self.committed)
 
     def processed_offsets(self) -> dict[TopicPartition, int]:
         """The offset of each input up to which its records are processed, whether committed or not."""
@@ -170,21 +170,22 @@ class ActiveTask(AbstractTask):
         self, offsets: Mapping[TopicPartition, CommittedOffset], end_offsets: Mapping[TopicPartition, int]
     ) -> None:
         """The log has ``offsets``: keep what the stores hold, which is as of ``end_offsets`` of their changelogs."""
-        self.committed.update(offsets)
+        committed = {**self.committed, **offsets}
+        input_offsets = _offsets_of(committed)
         if self.overflow is not None:
             self.overflow.after_commit(end_offsets)
-        self.state.commit(self._restore_offsets(end_offsets), input_offsets=self.committed_offsets())
+        # From where to restore each store.
+        written = {store: end_offsets[p] for store, p in self.changelogs.items() if p in end_offsets}
+        self.state.commit(written | self._read_by_stores(input_offsets), input_offsets=input_offsets)
+        # Not before: if the stores could not be written, their changelogs are right, and this task is known by offsets
+        # that are not the group's.
+        self.committed = committed
         self.stream.after_commit()
 
-    def _restore_offsets(self, end_offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
-        """By store, from where to restore it after a commit that ``end_offsets`` of the changelogs came from."""
-        written = {store: end_offsets[p] for store, p in self.changelogs.items() if p in end_offsets}
-        return written | self._read_by_stores()
-
-    def _read_by_stores(self) -> dict[str, int]:
+    def _read_by_stores(self, input_offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
         """The records of its input that a store without a changelog holds: everything up to the last commit."""
-        return {
-            store: self.committed[p].offset
-            for store, p in self.source_changelogs.items()
-            if p in self.committed
-        }
+        return {store: input_offsets[p] for store, p in self.source_changelogs.items() if p in input_offsets}
+
+
+def _offsets_of(committed: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, int]:
+    return {partition: at.offset for partition, at in committed.items()}

@@ -19,12 +19,15 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from typing import Final, NamedTuple
 
-from pystreams.broker.port import ANSWER_TIMEOUT_MS, Admin, Consumer
+from pystreams.broker.port import ANSWER_TIMEOUT_MS, Admin, Consumer, Member, Producer
 from pystreams.clock import Clock, Deadline
+from pystreams.engine.commit import commit
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.runtime.tasks.active_task import ActiveTask
+from pystreams.runtime.tasks.client_context import ClientContext
+from pystreams.runtime.tasks.last_commits import LastCommits
 
 log = logging.getLogger(__name__)
 
@@ -224,3 +227,20 @@ def _log_again(task: ActiveTask, store: str, found: Found) -> int:
     for key, (value, timestamp, headers) in others:
         task.log_changes[store](key, value, timestamp, headers)
     return len(others)
+
+
+def guard_of(
+    context: ClientContext, member: Member, producer: Producer, last_commits: LastCommits, thread: str
+) -> ChangelogGuard | None:
+    """The guard of a thread's changelogs; None: the log's commits are atomic."""
+    broker = context.broker
+    if broker.transactional:
+        return None
+
+    def confirm(task: ActiveTask) -> None:
+        last_commits.require([task])
+        commit(list[ActiveTask](), producer, member, again=task.committed)
+
+    return ChangelogGuard(
+        lambda: broker.consumer(f"{thread}-guard", "restore"), context.admin, confirm, context.clock
+    )

@@ -16,6 +16,7 @@ from pystreams.errors import (
     StateError,
     StateLockedError,
     StreamsError,
+    TaskMigratedError,
 )
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
@@ -38,7 +39,7 @@ from pystreams.runtime.tasks.assignment_plan import (
     plan_assignment,
     plan_loss,
 )
-from pystreams.runtime.tasks.changelog_guard import ChangelogGuard
+from pystreams.runtime.tasks.changelog_guard import guard_of
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.committer import Committer
 from pystreams.runtime.tasks.last_commits import LastCommits
@@ -100,7 +101,7 @@ class TaskManager:
         self._last_commits = LastCommits(
             clients.member, context.newest_offsets, context.admin.partition_counts
         )
-        self._guard = _guard_of(context, clients, self._last_commits, thread)
+        self._guard = guard_of(context, clients.member, clients.producer, self._last_commits, thread)
         self._committer = Committer(clients.producer, clients.member, self._set_working, self._guard)
         self._purges = purges_of(context)
         self._bounds = TimeBounds(context.watch, clients.consumer)
@@ -414,7 +415,7 @@ class TaskManager:
 
     def _take_back(self, tasks: Sequence[ActiveTask]) -> None:
         """Have the changelogs end with what was committed, if they hold more."""
-        if self._guard is None:
+        if self._guard is None or not tasks:
             return
         self._producer.abort()
         try:
@@ -431,13 +432,14 @@ class TaskManager:
             )
 
     def close(self, *, commit: bool) -> None:
-        """Give up everything, after a commit of what is not committed yet, or without: the next start does it again."""
+        """Give up everything, after a commit of what is not committed yet, or without: the next start does it again.
+        Raises what the commit raises, after everything was given up."""
         try:
             if not commit:
                 self._take_back(self.running)
             elif self.running:
                 if self.commit_needed:
-                    self.commit()
+                    self._commit_last()
                 self._leave_in_order()
         finally:
             for task in self._tasks:
@@ -446,6 +448,18 @@ class TaskManager:
             for standby in self._standbys:
                 self._close_standby(standby)
             self._producer.abort()
+
+    def _commit_last(self) -> None:
+        """If this commit fails, no other one follows: what it has logged is taken back at once."""
+        try:
+            self.commit()
+        except TaskMigratedError:
+            # The changelogs are written by others now.
+            raise
+        except BaseException as error:
+            spoilt = self.working if isinstance(error, StateCorruptedError) else None
+            self._take_back([task for task in self.running if task is not spoilt])
+            raise
 
     def _leave_in_order(self) -> None:
         try:
@@ -672,19 +686,3 @@ class TaskManager:
 
     def _set_working(self, task: ActiveTask | None) -> None:
         self.working = task
-
-
-def _guard_of(
-    context: ClientContext, clients: ThreadClients, last_commits: LastCommits, thread: str
-) -> ChangelogGuard | None:
-    broker = context.broker
-    if broker.transactional:
-        return None
-
-    def confirm(task: ActiveTask) -> None:
-        last_commits.require([task])
-        commit(list[ActiveTask](), clients.producer, clients.member, again=task.committed)
-
-    return ChangelogGuard(
-        lambda: broker.consumer(f"{thread}-guard", "restore"), context.admin, confirm, context.clock
-    )

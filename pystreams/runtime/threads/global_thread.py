@@ -60,7 +60,8 @@ class GlobalThread:
         self._stores: GlobalState | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._trouble = Trouble(context.clock, context.config.task_timeout_ms)
-        #: The answers to errors of reading, by what they ask for. One that is not answered ends the thread.
+        #: The answers to errors of reading, by what they ask for. One that is not answered ends the thread. ``wipe`` is
+        #: answered where the stores are opened (``_open``), and where they are closed as the thread ends (``_run``).
         self._answers: Mapping[Action, Callable[[StreamsError], None]] = {
             "retry": self._retry,
             "redo": self._redo,

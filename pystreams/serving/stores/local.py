@@ -26,9 +26,9 @@ from pystreams.runtime.streams import Streams
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.serving.query_errors import BadQueryError, UnreachableError, unknown_store
 from pystreams.serving.stores.json_forms import JsonForm, name_of
+from pystreams.serving.stores.page_reading import KINDS, Page, Reading, read_page, reading_of
 from pystreams.serving.stores.parts import Part, StoreInfo, merged
 from pystreams.serving.stores.questions import LIMIT_DEFAULT, Offsets, Question
-from pystreams.serving.stores.reading import KINDS, Page, Reading, read_page, reading_of
 from pystreams.state.spec import StoreSpec
 
 log = logging.getLogger(__name__)

@@ -79,7 +79,7 @@ def test_an_archive_may_be_anywhere_that_arrow_knows(tmp_path: Path, monkeypatch
     assert in_plain_files(tmp_path / "bucket" / "archive") == [row[0] for row in rows(20)]
 
 
-def test_a_run_tells_what_it_added(tmp_path: Path) -> None:
+def test_a_run_says_what_it_added(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     result = archive(
         history(10), ["lines"], str(tmp_path), file_offsets_max=4, progress=lambda *now: told.append(now)
@@ -293,7 +293,7 @@ def test_a_place_with_files_of_others_is_refused(tmp_path: Path) -> None:
     assert not ArchiveLog(Folder(str(tmp_path))).exists()
 
 
-def test_a_disk_that_is_full_is_told_and_costs_nothing_that_is_there(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_is_reported_and_costs_nothing_that_is_there(tmp_path: Path) -> None:
     archive(history(5), ["lines"], str(tmp_path))
 
     def full(*args: Any, **kwargs: Any) -> None:

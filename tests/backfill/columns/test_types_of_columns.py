@@ -379,7 +379,7 @@ def test_a_message_of_protobuf_has_its_column(registry: str) -> None:
         (JsonSerde(list[int | float]), [(1 << 53) + 1], "exactly representable"),
     ],
 )
-def test_a_value_that_does_not_fit_is_told(serde: Any, value: Any, why: str) -> None:
+def test_a_value_that_does_not_fit_is_reported(serde: Any, value: Any, why: str) -> None:
     data = pa.array([serde.serializer("t")(value)], pa.binary())
     with pytest.raises(SerializationError, match="does not fit into a column") as raised:
         column_of(serde, "t").read(data, "store counts, partition 3")
@@ -387,7 +387,7 @@ def test_a_value_that_does_not_fit_is_told(serde: Any, value: Any, why: str) -> 
     assert raised.value.place == "store counts, partition 3"
 
 
-def test_bytes_that_their_serde_cannot_read_are_told() -> None:
+def test_bytes_that_their_serde_cannot_read_are_reported() -> None:
     with pytest.raises(SerializationError, match="cannot read") as raised:
         column_of(JsonSerde(Total), "t").read(pa.array([b"{"], pa.binary()), "store totals, partition 0")
     assert "store totals, partition 0" in raised.value.place

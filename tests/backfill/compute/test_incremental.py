@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pystreams.backfill.api import backfill
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.plan.manifest import Status
 from pystreams.backfill.sources import EmbeddedSource

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.errors import StateError, TopicError
 from pystreams.serde import JsonSerde
 from tests.backfill.kit import Backfill, memory
@@ -181,7 +181,7 @@ def test_a_topic_without_records_is_an_empty_table(tmp_path: Path) -> None:
         assert table.schema.field("key").type == CUSTOMER
 
 
-def test_what_does_not_exist_is_told(result: BackfillResult) -> None:
+def test_what_does_not_exist_is_reported(result: BackfillResult) -> None:
     with pytest.raises(StateError, match="no store revenu") as no_store:
         result.table("revenu")
     assert "revenue" in no_store.value.hint

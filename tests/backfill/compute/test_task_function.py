@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pystreams.backfill.application import NamedApplication
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.task import TaskWork, run_task
 from pystreams.backfill.exchange.order import ORDER
 from pystreams.backfill.exchange.rows import EXCHANGE_SCHEMA, Kind, of_kind, pc, upstream_id

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pystreams.backfill import backfill, emit
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.sources.folder import Folder
 from tests.backfill.kit import memory
 from tests.backfill.typed_program import typed, typed_history

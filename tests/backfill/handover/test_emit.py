@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pystreams.backfill.api import backfill, plan_backfill
-from pystreams.backfill.compute.result import BackfillResult, SinkRecord
+from pystreams.backfill.compute.backfill_result import BackfillResult, SinkRecord
 from pystreams.backfill.exchange.rows import headers_of
 from pystreams.backfill.handover import emit_to_files
 from pystreams.backfill.handover import emit_to_topics as emitted_topics

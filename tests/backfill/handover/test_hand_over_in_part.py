@@ -248,7 +248,7 @@ def test_a_backfill_without_offsets_is_refused(new_log: NewLog) -> None:
         hand_over(made_up, log.broker)
 
 
-def test_a_record_that_cannot_be_read_is_told(new_log: NewLog) -> None:
+def test_a_record_that_cannot_be_read_is_reported(new_log: NewLog) -> None:
     log = new_log("log")
     hand_over(filled(log), log.broker)
     append(log, {manifest_topic("sums"): [[Line(b"manifest", b"{}", 1)]]})

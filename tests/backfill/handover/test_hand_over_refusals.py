@@ -13,7 +13,7 @@ import pytest
 
 from pystreams import App
 from pystreams.backfill.archive.archive import archive
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover.checks import check_target
 from pystreams.backfill.handover.hand_over import HandOverInterrupted, hand_over, published_manifest
 from pystreams.backfill.handover.publishing import PublishStore
@@ -118,7 +118,7 @@ def test_an_archive_of_the_log_is_known_again(new_log: NewLog, caplog: pytest.Lo
     assert "cannot be told" not in caplog.text
 
 
-def test_what_a_source_of_text_does_not_tell_is_said(
+def test_what_a_source_of_text_cannot_give_is_reported(
     new_log: NewLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It would be read whole once more."""
@@ -149,7 +149,7 @@ def test_where_the_record_is_gone_it_is_said_and_handed_over(
 # What the log does not let us do
 
 
-def test_what_the_log_does_not_take_is_refused_before_it_is_told(
+def test_what_the_log_does_not_take_is_refused_before_anything_is_written(
     new_log: NewLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = new_log("log")
@@ -206,7 +206,7 @@ def test_lost_offsets_of_topics_that_are_read_no_more_do_not_matter(new_log: New
         run_to_the_end(log, app)
 
 
-def test_a_second_command_is_told_so_while_the_application_runs(new_log: NewLog) -> None:
+def test_a_second_command_is_refused_while_the_application_runs(new_log: NewLog) -> None:
     log = new_log("log")
     result = computed(log, filled(log))
     hand_over(result, log.broker)
@@ -265,7 +265,7 @@ def test_they_are_refused_once_the_application_may_have_written_there(new_log: N
 # Ctrl-C
 
 
-def test_who_stops_it_is_told_what_the_application_can_do(
+def test_who_stops_it_learns_what_the_application_can_do(
     new_log: NewLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(*_: Any) -> bytes:
@@ -288,9 +288,7 @@ def test_who_stops_it_is_told_what_the_application_can_do(
     assert not isinstance(raised.value, HandOverInterrupted)
 
 
-def test_the_place_of_a_backfill_tells_by_what_its_log_is_known_again(
-    new_log: NewLog, tmp_path: Path
-) -> None:
+def test_the_place_of_a_backfill_says_by_what_its_log_is_known_again(new_log: NewLog, tmp_path: Path) -> None:
     log = new_log("log")
     result = computed(log, filled(log))
     (found,) = result.manifest.inputs

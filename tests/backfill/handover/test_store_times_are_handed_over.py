@@ -9,7 +9,7 @@ import pytest
 
 from pystreams import App, Processor, Record, Stores
 from pystreams.backfill import backfill
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.snapshot import restore_snapshot, write_snapshot
 from pystreams.backfill.sources import EmbeddedSource
@@ -128,7 +128,7 @@ def test_what_comes_too_late_for_live_comes_too_late_behind_a_hand_over(
     assert values(handed) == values(live)[CUT:] == [None, 4]
 
 
-def test_a_hand_over_that_is_done_again_tells_the_time_once_more(new_log: NewLog) -> None:
+def test_a_hand_over_that_is_done_again_says_the_time_once_more(new_log: NewLog) -> None:
     log, spec = new_log("log"), store("window", persistent=True)
     create(log, PAST, ["shown"])
     append(log, PAST)

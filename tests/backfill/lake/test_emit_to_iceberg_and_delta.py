@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from pystreams.backfill.api import backfill, plan_backfill
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover.emit import emit
 from pystreams.backfill.handover.emit_to_tables import prepare_tables
 from pystreams.backfill.sources import SparkTable

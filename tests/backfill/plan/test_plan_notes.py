@@ -71,7 +71,7 @@ def test_a_cache_passes_on_other_updates_than_live_does():
     assert "by number of records" in note.text
 
 
-def test_a_cache_whose_updates_nobody_sees_is_not_told():
+def test_a_cache_whose_updates_nobody_sees_is_not_reported():
     app = App("silent")
     app.stream("in", key=str, value=str).group_by_key().count(name="counts")
     assert told(app) == []
@@ -102,7 +102,7 @@ def test_so_has_one_with_another_number_of_partitions():
     assert notes(make_plan(found.built, {"in": 2, "out": 2}), found) == []
 
 
-def test_a_sub_topology_that_is_visited_again_is_told():
+def test_a_sub_topology_that_is_visited_again_is_reported():
     texts = [note.text for note in noted(programs.self_joined(), partitions=1)]
     assert any("processed after all of amounts" in text for text in texts)
 
@@ -128,14 +128,14 @@ def test_a_processor_behind_an_internal_topic_sees_other_offsets():
     assert [text for _, text in ((n.step, n.text) for n in noted(app)) if "offsets" in text]
 
 
-def test_side_effects_and_wall_clock_times_are_told():
+def test_side_effects_and_wall_clock_times_are_reported():
     app = App("effects", default_timestamp_extractor="wall_clock")
     app.stream("in", key=str, value=str).peek(print, step="look").to("out")
     assert {(kind, step) for kind, step in told(app)} >= {("side effect", "look")}
     assert "exempt" in {kind for kind, _ in told(app)}
 
 
-def test_a_sink_that_is_chosen_by_record_is_told():
+def test_a_sink_that_is_chosen_by_record_is_reported():
     app = App("chosen")
     app.stream("in", key=str, value=str).to(lambda key, value: value)
     assert [kind for kind, _ in told(app)] == ["exempt"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pystreams import App, TimeWindows, agg
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.plan.ways import with_ways
 from pystreams.dsl.operators.partial_results import ORDER_MATTERS
 from pystreams.errors import StreamsError

@@ -46,7 +46,7 @@ def test_offsets_that_are_there_do_not_count(tmp_path: Path) -> None:
     assert [row[0] for row in read(source, ONE, 0, 3)] == [0, 1, 2]
 
 
-def test_a_topic_must_be_told(tmp_path: Path) -> None:
+def test_a_topic_must_be_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("offset,timestamp,value\n7,10,a\n")
     with pytest.raises(ConfigError, match="no column topic"):
         CsvSource(str(tmp_path), approximate=True).partitions()

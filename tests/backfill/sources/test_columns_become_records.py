@@ -193,7 +193,7 @@ def test_places_of_the_table_are_kept() -> None:
     assert "p" not in msgspec.json.decode(record["value"])
 
 
-def test_all_that_does_not_fit_is_told_at_once() -> None:
+def test_all_that_does_not_fit_is_reported_at_once() -> None:
     schema = pa.schema(
         [
             ("custmer", pa.string()),

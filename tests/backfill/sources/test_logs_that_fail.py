@@ -74,7 +74,7 @@ def test_holes_at_the_end_end_the_range() -> None:
     assert offsets(Scripted([]), 9, 9) == []
 
 
-def test_records_that_are_deleted_while_they_are_read_are_told() -> None:
+def test_records_that_are_deleted_while_they_are_read_are_reported() -> None:
     gone = OffsetOutOfRangeError("Offset 4 is not in the log", hint="reset the application's offsets")
     with pytest.raises(OffsetOutOfRangeError, match="deleted before they could be read") as raised:
         offsets(Scripted([[batch(2, 4)], gone]), 2, 9)

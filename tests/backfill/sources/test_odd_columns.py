@@ -58,7 +58,7 @@ def test_a_column_of_another_type_is_named(name: str, column: pa.Array, tmp_path
     assert "a.parquet" in raised.value.where
 
 
-def test_a_folder_that_names_no_partition_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_names_no_partition_is_reported(tmp_path: Path) -> None:
     files = source(tmp_path / "partition=one", {"partition": None})
     with pytest.raises(ConfigError, match="no column partition"):
         files.partitions()
@@ -67,7 +67,7 @@ def test_a_folder_that_names_no_partition_is_told(tmp_path: Path) -> None:
     assert "partition=one/a.parquet" in raised.value.where
 
 
-def test_records_of_no_partition_are_told(tmp_path: Path) -> None:
+def test_records_of_no_partition_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="records of partition -1") as raised:
         source(tmp_path, {"partition": [-1]}).partitions()
     assert "a.parquet" in raised.value.where

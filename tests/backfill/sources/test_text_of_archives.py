@@ -22,7 +22,7 @@ def all_of(source: Source) -> list[Row]:
     )
 
 
-def test_csv_tells_null_from_the_empty_text(tmp_path: Path) -> None:
+def test_csv_distinguishes_null_from_the_empty_text(tmp_path: Path) -> None:
     file = tmp_path / "lines.csv"
     file.write_text(
         'topic,partition,offset,timestamp,key,value\nlines,0,7,5,,"to be,\nor not"\nlines,0,8,6,"",\n'
@@ -136,14 +136,14 @@ def test_times_are_milliseconds_or_moments(written: str, tmp_path: Path) -> None
         ),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_file(line: str, told: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported_with_its_file(line: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "lines.json").write_text(line)
     with pytest.raises(ConfigError, match=told) as raised:
         all_of(JsonSource(str(tmp_path), value_encoding="base64"))
     assert "lines.json" in raised.value.where
 
 
-def test_text_that_is_no_utf8_is_told_with_its_file(tmp_path: Path) -> None:
+def test_text_that_is_no_utf8_is_reported_with_its_file(tmp_path: Path) -> None:
     line = b'{"topic": "lines", "partition": 0, "offset": 0, "timestamp": 5, "value": "\xff"}'
     (tmp_path / "lines.json").write_bytes(line)
     for encoding in ("text", "base64"):
@@ -162,7 +162,7 @@ def test_text_that_is_no_utf8_is_told_with_its_file(tmp_path: Path) -> None:
         ("note,partition,offset,timestamp,key,value", "no column topic"),
     ],
 )
-def test_wrong_names_of_columns_are_told_with_their_file(names: str, told: str, tmp_path: Path) -> None:
+def test_wrong_names_of_columns_are_reported_with_their_file(names: str, told: str, tmp_path: Path) -> None:
     file = tmp_path / "lines.csv"
     file.write_text(names if names == "lines,0,0,5,a,b" else f"{names}\nlines,0,0,5,a,b\n")
     for path in (tmp_path, file):
@@ -172,7 +172,7 @@ def test_wrong_names_of_columns_are_told_with_their_file(names: str, told: str, 
 
 
 @pytest.mark.parametrize("line", ["lines,0,0", "lines,x,0,0,a"])
-def test_csv_that_is_none_is_told_with_its_file(line: str, tmp_path: Path) -> None:
+def test_csv_that_is_none_is_reported_with_its_file(line: str, tmp_path: Path) -> None:
     (tmp_path / "lines.csv").write_text(f"topic,partition,offset,timestamp,value\n{line}\n")
     with pytest.raises(ConfigError, match="not CSV with these columns") as raised:
         all_of(CsvSource(str(tmp_path)))

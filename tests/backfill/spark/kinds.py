@@ -27,9 +27,9 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 from pystreams.backfill import EmbeddedSource, KafkaSource, backfill
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.executor import Executor
 from pystreams.backfill.compute.inline import InlineExecutor
-from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.handover import hand_over as handover
 from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.handover.publishing import PublishStore

@@ -88,7 +88,7 @@ def test_a_backfill_on_spark_of_an_archive_equals_one_of_the_log(
     assert inline.manifest.slices[0].records > 100
 
 
-def test_what_a_worker_tells_reaches_the_user(spark: Any, log: Log, tmp_path: Path) -> None:
+def test_what_a_worker_says_reaches_the_user(spark: Any, log: Log, tmp_path: Path) -> None:
     write(log, 0, 50)
 
     @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def _lacking(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("url", ["s3a://key:secret@bucket/staging", "nowhere://key:secret@bucket/staging"])
-def test_a_file_system_that_spark_does_not_have_is_told_without_secrets(
+def test_a_file_system_that_spark_does_not_have_is_reported_without_secrets(
     url: str, executor: SparkExecutor
 ) -> None:
     with pytest.raises(StreamsError) as refused:
@@ -96,5 +96,5 @@ def test_a_file_system_that_spark_does_not_have_is_told_without_secrets(
     ],
     ids=["worker", "JVM", "Spark", "nothing"],
 )  # fmt: skip
-def test_of_all_that_spark_says_the_reason_is_told(said: str, reason: str) -> None:
+def test_of_all_that_spark_says_the_reason_is_reported(said: str, reason: str) -> None:
     assert reason_of(RuntimeError(said)) == reason

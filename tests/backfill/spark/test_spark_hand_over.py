@@ -79,7 +79,7 @@ def test_a_snapshot_by_workers_holds_what_was_computed(
     assert everything(opened) == {**computed, "sinks": {}}
 
 
-def test_a_log_that_a_worker_does_not_find_is_told(
+def test_a_log_that_a_worker_does_not_find_is_reported(
     tmp_path: Path, executor: SparkExecutor, new_log: Any
 ) -> None:
     log = new_log("log")

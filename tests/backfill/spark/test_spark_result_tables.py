@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pystreams.backfill.application import NamedApplication
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.spark.arrow import table_of
 from pystreams.backfill.spark.executor import SparkExecutor
 from tests.backfill.kit import Backfill, memory

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.backfill.spark.hadoop_folder import HadoopFolder
 from pystreams.errors import StateCorruptedError, StateError
@@ -40,7 +40,7 @@ def test_a_folder_makes_a_file_once_and_leaves_nothing_beside_it(tmp_path: Path,
     assert folder.names() == []
 
 
-def test_a_file_system_that_spark_does_not_know_is_told_without_the_password(spark: Any) -> None:
+def test_a_file_system_that_spark_does_not_know_is_reported_without_the_password(spark: Any) -> None:
     with pytest.raises(StateError, match="staging folder cannot be used") as raised:
         HadoopFolder(spark, "nosuch://user:secret@host/staging")
     assert "nosuch" in raised.value.why

@@ -332,12 +332,12 @@ def test_a_byte_that_is_no_bool_is_refused_as_its_serde_refuses_it() -> None:
         ),
     ],
 )
-def test_options_that_cannot_be_are_told(options: dict[str, str], told: str) -> None:
+def test_options_that_cannot_be_are_reported(options: dict[str, str], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         table_of(options)
 
 
-def test_a_folder_without_the_store_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_the_store_is_reported(tmp_path: Path) -> None:
     options = {"store": "counts", "application": APPLICATION.format("words"), "path": str(tmp_path)}
     with pytest.raises(StateError, match="no task keeps store counts here"):
         table_of(options).parts()

@@ -54,7 +54,7 @@ def test_another_value_is_found(new_log: NewLog) -> None:
     assert difference.history == ((b"w3", true.value, true.timestamp, NO_HEADERS),)
 
 
-def test_another_timestamp_is_found_and_told_apart(new_log: NewLog) -> None:
+def test_another_timestamp_is_found_and_distinguished(new_log: NewLog) -> None:
     log = new_log("log")
     app = ran(log, "word count", 1)
     true = last_lines(log, COUNTS)[b"w3"]

@@ -12,7 +12,7 @@ import pytest
 
 from pystreams import App, SessionWindows, TimeWindows
 from pystreams.backfill import backfill
-from pystreams.backfill.compute.result import BackfillResult, ChangelogEntry
+from pystreams.backfill.compute.backfill_result import BackfillResult, ChangelogEntry
 from pystreams.backfill.verification.outcome import Difference
 from pystreams.backfill.verification.shown_entries import ShownDifference, ShownEntries
 from pystreams.serde import serde_for

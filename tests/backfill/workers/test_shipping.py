@@ -78,7 +78,7 @@ def test_structs_of_the_main_program_go_along() -> None:
             read.the_text = "y"
 
 
-def test_what_cannot_be_sent_is_told() -> None:
+def test_what_cannot_be_sent_is_reported() -> None:
     lock = threading.Lock()
 
     def locked(value: str) -> str:

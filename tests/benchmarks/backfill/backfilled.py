@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pystreams import backfill
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.executor import Executor
-from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.sources import ParquetSource
 from tests.benchmarks.backfill.tables import write_rows
 from tests.benchmarks.backfill.timing import told

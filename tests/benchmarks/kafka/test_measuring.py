@@ -133,7 +133,7 @@ def table(**values: int) -> Output:
     return Output("out", len(cells), (), cells)
 
 
-def test_tables_that_differ_are_told_with_the_first_key():
+def test_tables_that_differ_are_reported_with_the_first_key():
     check_equal("nowhere:1", table(a=1, b=2), table(b=2, a=1))
     with pytest.raises(OutputsDifferError, match=r"at key b'b'.*\\x02.*\\x03"):
         check_equal("nowhere:1", table(a=1, b=2, c=3), table(a=1, b=3, c=4))
@@ -147,7 +147,7 @@ def test_a_key_in_another_partition_is_a_difference():
         check_equal("nowhere:1", table(a=1), moved)
 
 
-def test_skipped_and_doubled_records_are_told():
+def test_skipped_and_doubled_records_are_reported():
     check_total("wordcount", table(a=1, b=2), Expected(total=3))
     with pytest.raises(OutputsDifferError, match="add up to 3, not 4"):
         check_total("wordcount", table(a=1, b=2), Expected(total=4))

@@ -34,6 +34,6 @@ def test_a_baseline_is_subtracted_and_a_ratio_is_held_against_the_budget():
     assert shown.splitlines()[2].split() == ["half", "1,234", "0.50", "70", "50%"]
 
 
-def test_an_unknown_section_is_told(capsys):
+def test_an_unknown_section_is_reported(capsys):
     assert main(["cach"]) == 2
     assert "there are codecs, chain, order, cache, store" in capsys.readouterr().err

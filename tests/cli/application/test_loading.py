@@ -174,13 +174,13 @@ def test_the_line_that_failed_is_shown_once(pystreams, program):
     assert answered.err.count("failing_once.py:1") == 1
 
 
-def test_a_package_whose_module_app_has_the_application_is_told_so(program):
+def test_of_a_package_whose_module_app_has_the_application_the_module_is_named(program):
     program("rental/__init__.py", "")
     program("rental/app.py", PROGRAM.format(name="app"))
     assert "did you mean rental.app?" in refusal("rental")
 
 
-def test_a_misspelt_step_is_told_with_those_that_may_be_meant(program):
+def test_a_misspelt_step_is_reported_with_those_that_may_be_meant(program):
     program("misspelt.py", 'from pystreams import App\napp = App("a")\napp.stream("in").map_value(len)\n')
     text = refusal("misspelt")
     assert "'KStream' object has no attribute 'map_value'" in text

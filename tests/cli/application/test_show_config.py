@@ -87,7 +87,7 @@ def test_secrets_are_hidden_wherever_they_come_from(pystreams, monkeypatch):
     assert "hunter" not in shown.out + shown.err
 
 
-def test_a_login_that_is_not_complete_is_told(pystreams):
+def test_a_login_that_is_not_complete_is_reported(pystreams):
     failed = pystreams(
         "run",
         "settings_program",

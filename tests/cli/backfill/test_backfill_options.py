@@ -172,7 +172,7 @@ def test_packages_that_are_missing_are_named(
     assert f"pip install 'pystreams-engine[{extras}]'" in refused.err
 
 
-def test_without_java_the_way_without_spark_is_told(pystreams, wordcount, monkeypatch):
+def test_without_java_the_way_without_spark_is_named(pystreams, wordcount, monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     refused = pystreams("backfill", wordcount, "--master", "local[1]")

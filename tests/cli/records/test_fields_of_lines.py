@@ -137,7 +137,7 @@ def test_options_that_do_not_go_together_are_refused(pystreams, topic, options, 
     assert said in refused.err
 
 
-def test_bytes_that_are_not_text_are_told(pystreams, topic):
+def test_bytes_that_are_not_text_are_reported(pystreams, topic):
     Path("bytes").write_bytes(b"good\n\xff\xfe\n")
     failed = pystreams("produce", topic, "-f", "bytes")
     assert failed.code == 1

@@ -44,7 +44,7 @@ def test_what_is_short_prints_nothing(big, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_of_a_pipe_no_share_is_told(capfd):
+def test_of_a_pipe_no_share_is_shown(capfd):
     clock = ManualClock()
     lines = InputLines(io.StringIO("x\n"), "standard input")
     with reading_progress(lines, clock) as progress:

@@ -80,7 +80,7 @@ def test_other_records_are_shown_in_hex_with_a_mark(pystreams, server, topic, fo
     ]
 
 
-def test_a_line_that_does_not_fit_the_schema_is_told(pystreams, server, topic):
+def test_a_line_that_does_not_fit_the_schema_is_reported(pystreams, server, topic):
     AvroSerde(ORDER, registry=server.url).serializer("t")({"id": 1})
     failed = pystreams("produce", topic, "--value-type", "avro", stdin='{"id": "x"}\n')
     assert failed.code != 0

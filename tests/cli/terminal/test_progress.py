@@ -62,7 +62,7 @@ def test_a_line_comes_when_work_begins_and_every_30_s(capsys):
         assert lines(capsys) == [("running", "910", "30/s", "0"), ("running", "1,810", "30/s", "0")]
 
 
-def test_nothing_is_said_while_nothing_changes_and_the_next_change_is_told_at_once(capsys):
+def test_nothing_is_said_while_nothing_changes_and_the_next_change_is_reported_at_once(capsys):
     clock = ManualClock()
     with LineDisplay(clock) as display:
         display.update("running", 10, 0)
@@ -89,7 +89,7 @@ def test_the_first_line_knows_how_much_there_is_to_do(capsys):
         assert lines(capsys) == [("running", "0", "0/s", "2,000")]
 
 
-def test_what_was_left_out_is_told_while_it_runs(capsys):
+def test_what_was_left_out_is_reported_while_it_runs(capsys):
     clock = ManualClock()
     with LineDisplay(clock) as display:
         display.update("running", 10, 5)
@@ -99,7 +99,7 @@ def test_what_was_left_out_is_told_while_it_runs(capsys):
         assert capsys.readouterr().err.endswith("lag         5  left out: 2 skipped, 1,000 dropped\n")
 
 
-def test_standbys_and_what_they_lack_are_told(capsys):
+def test_standbys_and_what_they_lack_are_reported(capsys):
     clock = ManualClock()
     with LineDisplay(clock) as display:
         for standbys in (Standbys(1, None), Standbys(2, 1_500)):
@@ -110,7 +110,7 @@ def test_standbys_and_what_they_lack_are_told(capsys):
     assert second.endswith("lag         5  2 standbys, lag 1,500  left out: 2 skipped")
 
 
-def test_a_start_that_lasts_is_told(capsys):
+def test_a_start_that_lasts_is_reported(capsys):
     clock = ManualClock()
     with LineDisplay(clock) as display:
         for _ in range(31):

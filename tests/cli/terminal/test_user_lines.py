@@ -26,7 +26,7 @@ def test_lines_of_the_standard_library_are_left_out():
     assert "pathlib" not in shown
 
 
-def test_a_traceback_of_another_process_is_told_as_text():
+def test_a_traceback_of_another_process_is_shown_as_text():
     error = error_of(read_a_file_that_is_not_there)
     text = "".join(traceback.format_exception(error))
     assert user_lines(RuntimeError(text)) == user_lines(error)

@@ -10,7 +10,7 @@ import pytest
 
 from pystreams import App, Streams
 from pystreams.cli.commands.workers.channel import Channel, Message
-from pystreams.cli.commands.workers.worker import Reporter
+from pystreams.cli.commands.workers.worker_program import Reporter
 from pystreams.metrics import Metrics, Sample
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
 from tests.live.support import eventually

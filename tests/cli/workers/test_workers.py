@@ -146,7 +146,7 @@ def test_a_second_ctrl_c_kills_what_does_not_stop(log, folder, start):
         (["words", "--bootstrap-servers", "127.0.0.1:1"], 4, "Kafka cannot be reached"),
     ],
 )
-def test_a_mistake_is_told_once_and_ends_the_run(log, start, arguments, code, answer):
+def test_a_mistake_is_reported_once_and_ends_the_run(log, start, arguments, code, answer):
     run = start(*arguments, "--workers", "3")
     run.ends_with(code)
     assert run.text.count(answer) == 1
@@ -210,7 +210,7 @@ def test_logs_bear_the_workers_numbers_and_output_does_not(log, folder, start):
     assert {"worker 1 | to stderr", "worker 2 | to stderr"} <= set(lines)
 
 
-def test_more_workers_than_tasks_are_told_to_be_idle(log, start):
+def test_more_workers_than_tasks_are_reported_to_be_idle(log, start):
     log.create("one", "one-out")
     (Path.cwd() / "narrow.py").write_text(
         "from pystreams import App\napp = App('narrow', poll_ms=10)\napp.stream('one').to('one-out')\n",

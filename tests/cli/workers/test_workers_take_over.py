@@ -51,7 +51,7 @@ def test_content_is_carried_over_by_one_of_them(log: Log, run: Start) -> None:
     assert len(log.read("shop-totals-changelog")) == 2 * len(KEYS)
 
 
-def test_a_refusal_is_told_once_and_an_accepted_loss_is_accepted_by_all(log: Log, run: Start) -> None:
+def test_a_refusal_is_reported_once_and_an_accepted_loss_is_accepted_by_all(log: Log, run: Start) -> None:
     run('name="counts"').ends_with(0)
     refused = run('name="totals"')
     refused.ends_with(3)

@@ -48,7 +48,7 @@ class WorkersRun:
         found = {}
         for pid in children(self.process.pid):
             arguments = command_line(pid)
-            if "pystreams.cli.commands.workers.worker" in arguments:
+            if "pystreams.cli.commands.workers.worker_program" in arguments:
                 found[int(arguments[arguments.index("--number") + 1])] = pid
         self.seen.update(found.values())
         return found

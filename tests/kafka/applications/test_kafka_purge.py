@@ -45,7 +45,7 @@ def test_never_more_than_what_is_committed_is_deleted_and_never_from_other_topic
         assert set(cluster.admin.beginning_offsets(cluster.partitions(topic)).values()) == {0}
 
 
-def test_a_refusal_is_told_once_and_disturbs_nothing(cluster: Cluster, caplog: pytest.LogCaptureFixture):
+def test_a_refusal_is_reported_once_and_disturbs_nothing(cluster: Cluster, caplog: pytest.LogCaptureFixture):
     cluster.create("in", "out")
     with caplog.at_level(logging.WARNING, "pystreams.runtime.tasks.purge"):
         streams = cluster.start(counting(cluster))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pystreams import App
 from pystreams.backfill import InlineExecutor, KafkaSource, backfill
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.executor import Executor
-from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.handover.hand_over import hand_over
 from tests.backfill.programs import windowed_sum
 from tests.kills.aim import Passing, Point, watch

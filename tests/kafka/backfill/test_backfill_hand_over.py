@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover import last_values
 from pystreams.backfill.handover.emit import emit
 from pystreams.backfill.handover.hand_over import hand_over, published_manifest

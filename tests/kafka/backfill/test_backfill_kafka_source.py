@@ -97,7 +97,7 @@ def test_an_open_transaction_ends_what_is_committed(cluster: Cluster) -> None:
     producer.abort_transaction()
 
 
-def test_records_that_were_deleted_since_the_cut_are_told(cluster: Cluster) -> None:
+def test_records_that_were_deleted_since_the_cut_are_reported(cluster: Cluster) -> None:
     cluster.create("in")
     cluster.write("in", [("k", n, n) for n in range(10)])
     source = KafkaSource(cluster.bootstrap_servers)
@@ -149,7 +149,7 @@ def test_a_store_as_a_table_is_what_was_committed(cluster: Cluster, tmp_path: Pa
     assert found == [{"key": "b", "value": "five"}]
 
 
-def test_nobody_there_is_told_without_secrets() -> None:
+def test_nobody_there_is_reported_without_secrets() -> None:
     source = KafkaSource(
         "127.0.0.1:1",
         {

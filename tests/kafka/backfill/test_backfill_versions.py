@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.sources import KafkaSource
 from pystreams.broker.port import TopicSpec

@@ -47,7 +47,7 @@ def test_a_step_backward_is_found():
     assert steps_backward([*forward, Commit(one, None)]) == [(one, 5, -1)]
 
 
-def test_commits_are_told_from_the_groups_other_records():
+def test_commits_are_distinguished_from_the_groups_other_records():
     key = struct.pack(">hh1sh2si", 1, 1, b"g", 2, b"in", 7)
     value = struct.pack(">hq", 3, 42)
     assert _decode(key, value, "g") == Commit(TopicPartition("in", 7), 42)

@@ -106,7 +106,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_what_is_counted_twice_is_boun
     assert sum(again.values()) <= lines.counts.total() / 2
 
 
-def test_a_broker_that_is_not_there_is_told_once(cluster: Cluster, start: Start):
+def test_a_broker_that_is_not_there_is_reported_once(cluster: Cluster, start: Start):
     run = start("--bootstrap-servers", "127.0.0.1:1")
     run.ends_with(4)
     assert run.text.count("Kafka cannot be reached") == 1

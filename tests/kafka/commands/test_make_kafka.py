@@ -71,7 +71,7 @@ def test_a_kafka_that_dies_ends_make_kafka_with_the_reason(server, run, tmp_path
     assert "Traceback" not in text
 
 
-def test_a_port_that_is_taken_is_told(server, run, tmp_path):
+def test_a_port_that_is_taken_is_reported(server, run, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         process = run("server", "--port", str(port), "--data", str(tmp_path))
@@ -82,7 +82,7 @@ def test_a_port_that_is_taken_is_told(server, run, tmp_path):
 
 
 @pytest.mark.parametrize("module", ["server", "with_kafka"])
-def test_a_machine_without_java_is_told(run, tmp_path, module):
+def test_a_machine_without_java_is_reported(run, tmp_path, module):
     nothing = {"PATH": str(tmp_path), "PYSTREAMS_BOOTSTRAP_SERVERS": ""}
     if module == "with_kafka":
         with socket.socket() as probe:

@@ -36,7 +36,7 @@ def under_way(cluster: Cluster) -> Producer:
     return producer
 
 
-def test_a_lower_bound_is_told_at_once_and_what_counts_after_the_commit(
+def test_a_lower_bound_is_reported_at_once_and_what_counts_after_the_commit(
     cluster: Cluster, under_way: Producer
 ) -> None:
     with ThreadPoolExecutor(1) as threads:

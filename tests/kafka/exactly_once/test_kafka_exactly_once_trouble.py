@@ -108,7 +108,7 @@ def counting(cluster: Cluster, function: Callable[[int], int], **settings: Any) 
     return app
 
 
-def test_a_function_that_takes_longer_than_a_transaction_may_is_told_of_and_done_again(
+def test_a_function_that_takes_longer_than_a_transaction_may_is_reported_and_done_again(
     hasty: Cluster, caplog: pytest.LogCaptureFixture
 ):
     slow = [True]

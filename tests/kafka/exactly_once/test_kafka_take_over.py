@@ -122,7 +122,7 @@ def test_the_ids_of_static_members_are_their_own():
     )
 
 
-def test_the_ids_of_an_application_are_told_from_all_others():
+def test_the_ids_of_an_application_are_distinguished_from_all_others():
     ids = transactional_ids_of("shop.v1")
     assert ids.fullmatch(f"shop.v1-{PROCESS}-0-1")
     assert ids.fullmatch(f"shop.v1-{PROCESS}-3")

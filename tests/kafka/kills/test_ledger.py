@@ -44,7 +44,7 @@ def test_an_undisturbed_run_equals_the_truth():
     assert (account.again, account.doubled, state[WINDOW]) == (0, 0, Total(6, 84))
 
 
-def test_what_was_processed_again_is_told_apart_from_what_counts_twice():
+def test_what_was_processed_again_is_distinguished_from_what_counts_twice():
     account, state = audit(given(), LIVES, DISTURBED)
     assert (account.lives, account.again, account.doubled) == (2, 3, 1)
     assert state[WINDOW] == Total(7, sum(DELAYS) + 8)

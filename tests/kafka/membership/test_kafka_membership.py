@@ -69,7 +69,7 @@ def test_an_assignment_is_given_again_until_it_is_claimed(join: Join):
     assert member.poll() == []
 
 
-def test_a_text_that_is_too_long_for_the_brokers_is_told_with_their_setting(join: Join):
+def test_a_text_that_is_too_long_for_the_brokers_is_reported_with_their_setting(join: Join):
     alone = join("a")
     follow_until(balanced(alone), alone)
     with pytest.raises(BrokerError, match=r"cannot be committed(.|\n)*offset\.metadata\.max\.bytes"):
@@ -183,7 +183,9 @@ def test_polls_of_a_stable_member_cost_next_to_nothing(join: Join):
     assert threading.active_count() < 50
 
 
-def test_partitions_that_are_added_during_a_join_are_told_and_the_join_is_read(join: Join, cluster: Cluster):
+def test_partitions_that_are_added_during_a_join_are_reported_and_the_join_is_read(
+    join: Join, cluster: Cluster
+):
     first, second = (join(name, client_settings={"metadata.max.age.ms": "300"}) for name in ("a", "b"))
     follow_until(balanced(first, second), first, second)
     # The join of one is held until the other joins, too; meanwhile the topic grows.

@@ -75,7 +75,7 @@ def test_who_leaves_for_good_is_not_waited_for(join, cluster: Cluster):
     follow_until(lambda: len(first.held) == PARTITIONS, first)
 
 
-def test_who_was_replaced_is_told_so_without_a_commit(join):
+def test_who_was_replaced_learns_it_without_a_commit(join):
     first, second = two(join)
     held = second.held
     other = join("b", "two")

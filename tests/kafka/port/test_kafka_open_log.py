@@ -91,7 +91,7 @@ def test_what_is_not_committed_is_not_read_and_not_waited_for(log: Log, cluster:
     eventually(all_are_read, "what is behind the transaction that was aborted")
 
 
-def test_a_record_that_the_broker_refuses_is_told_with_those_that_may_be_lost(log: Log):
+def test_a_record_that_the_broker_refuses_is_reported_with_those_that_may_be_lost(log: Log):
     log.create_topic("t", config={"max.message.bytes": 1000})
     log.produce("t", b"1")
     log.flush()
@@ -103,7 +103,7 @@ def test_a_record_that_the_broker_refuses_is_told_with_those_that_may_be_lost(lo
     assert [record.value for record in log.consume("t")] == [b"1", b"2"]
 
 
-def test_a_record_that_is_refused_with_its_neighbours_is_told_by_its_own_fault(log: Log):
+def test_a_record_that_is_refused_with_its_neighbours_is_known_by_its_own_fault(log: Log):
     log.create_topic("orders", config=KEPT)
     far_ahead = 4_000_000_000_000
     with pytest.raises(ProductionError) as refused:

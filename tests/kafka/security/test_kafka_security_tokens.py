@@ -146,7 +146,7 @@ def test_tokens_are_read_from_a_file(secure: SecureServer, certificates: Certifi
     ],
     ids=["secret", "scope", "nobody", "file"],
 )
-def test_why_there_is_no_token_is_told(
+def test_why_there_is_no_token_is_said(
     certificates: Certificates, token_url: str, changes: dict[str, str], what: str
 ):
     given = {**credentials(token_url, scope="kafka"), **changes}
@@ -169,13 +169,13 @@ def _fails() -> tuple[str, float]:
     ],
     ids=["raises", "no expiry", "empty"],
 )
-def test_a_function_that_gives_no_token_is_told(certificates: Certificates, provider: Any, why: str):
+def test_a_function_that_gives_no_token_is_reported(certificates: Certificates, provider: Any, why: str):
     with pytest.raises(BrokerError, match="returned no token") as caught:
         connect("localhost:1", client_settings=settings(certificates), oauth_token_provider=provider)
     assert why in caught.value.why
 
 
-def test_a_token_that_has_expired_is_told(certificates: Certificates):
+def test_a_token_that_has_expired_is_reported(certificates: Certificates):
     with pytest.raises(BrokerError, match="has expired already"):
         connect(
             "localhost:1",
@@ -184,7 +184,7 @@ def test_a_token_that_has_expired_is_told(certificates: Certificates):
         )
 
 
-def test_a_broker_that_refuses_the_token_is_told(secure: SecureServer, certificates: Certificates):
+def test_a_broker_that_refuses_the_token_is_reported(secure: SecureServer, certificates: Certificates):
     with pytest.raises(BrokerError, match="refuses the login"):
         connect(
             secure.sasl,

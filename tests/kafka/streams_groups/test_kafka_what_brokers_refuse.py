@@ -55,7 +55,7 @@ def test_a_changed_topology_is_refused_until_the_group_was_classic_once(cluster:
 
 
 @pytest.mark.parametrize("stateful", [True, False])
-def test_partitions_that_are_added_under_an_application_are_told(cluster: Cluster, stateful: bool):
+def test_partitions_that_are_added_under_an_application_are_reported(cluster: Cluster, stateful: bool):
     cluster.create("orders", "out", partitions=2)
     # A name of its own, because the group keeps its topology.
     app = cluster.app(f"grows-{stateful}", **STREAMS)

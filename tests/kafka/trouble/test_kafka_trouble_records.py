@@ -90,7 +90,7 @@ def test_a_record_without_a_key_for_a_compacted_topic_is_left_out_alone(cluster:
     assert cluster.table("out") == {"k0": 0, "k1": 1, "k3": 3, "k4": 4}
 
 
-def test_records_that_differ_in_their_time_only_are_told_from_each_other(cluster: Cluster):
+def test_records_that_differ_in_their_time_only_are_distinguished_from_each_other(cluster: Cluster):
     cluster.create("in")
     config = {**KEPT, "message.timestamp.after.max.ms": "1000"}
     cluster.admin.create_topics([TopicSpec("out", 1, config)])

@@ -63,7 +63,7 @@ def in_one_stage(cluster: Cluster, name: str):
 
 
 @pytest.mark.parametrize("of", [in_one_stage, in_two_stages])
-def test_partitions_that_are_added_under_an_application_are_told(cluster: Cluster, of: Any):
+def test_partitions_that_are_added_under_an_application_are_reported(cluster: Cluster, of: Any):
     app = of(cluster, "grows")
     write(cluster, "grows")
     # By default clients look for changes every five minutes.

@@ -371,7 +371,7 @@ def test_a_processor_that_cannot_be_made_is_named(log: Log, at: str) -> None:
     assert "task 0_0" in failure.where
 
 
-def test_a_handler_that_raises_is_told_with_what_it_was_asked_about(log: Log) -> None:
+def test_a_handler_that_raises_is_reported_with_what_it_was_asked_about(log: Log) -> None:
     prepare(log)
 
     def handler(context: Any) -> Any:

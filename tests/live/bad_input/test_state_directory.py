@@ -196,7 +196,7 @@ def holder(log: Log, written: dict[str, str]) -> Iterator[subprocess.Popen[str]]
         process.stdin.close()
 
 
-def test_a_directory_that_a_living_process_holds_is_waited_for_and_the_wait_is_told(
+def test_a_directory_that_a_living_process_holds_is_waited_for_and_the_wait_is_reported(
     log: Log, written: dict[str, str], holder: Any, caplog: Any, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("pystreams.runtime.tasks.task_manager.LOCK_WARNING_MS", 50)

@@ -76,7 +76,7 @@ def test_continue_leaves_it_out_and_counts_it(log: Log) -> None:
     assert streams.metrics.total("dropped-records-total") == 1
 
 
-def test_dead_letter_moves_it_as_it_came_and_tells_why(log: Log) -> None:
+def test_dead_letter_moves_it_as_it_came_and_says_why(log: Log) -> None:
     run_to_the_end(log, copies(log, deserialization_exception_handler="dead_letter", **DEAD))
     assert values(log) == [1, 2, 4, 5]
     (letter,) = dead_letters(log)
@@ -131,7 +131,7 @@ app.stream("numbers", key=str, value=int).to("results")
 """
 
 
-def test_on_the_command_line_the_stop_and_the_way_out_are_told(folder, pystreams) -> None:
+def test_on_the_command_line_the_stop_and_the_way_out_are_named(folder, pystreams) -> None:
     (folder / "numbers_program.py").write_text(PROGRAM, encoding="utf-8")
     pystreams("topics", "create", "numbers", "results")
     pystreams("produce", "numbers", "--value-type", "int", stdin="1\n")

@@ -43,7 +43,7 @@ def settings(**given: Any) -> dict[str, str]:
         ("client.dns.lookup", "default", "use_all_dns_ips"),
     ],
 )
-def test_a_wrong_value_is_told_with_what_is_expected(name: str, value: Any, why: str):
+def test_a_wrong_value_is_reported_with_what_is_expected(name: str, value: Any, why: str):
     with pytest.raises(ConfigError) as caught:
         settings(**{name: value})
     assert caught.value.what.startswith(f"{name} cannot be ")

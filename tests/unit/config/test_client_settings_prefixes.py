@@ -130,7 +130,7 @@ def test_a_prefix_that_makes_no_sense_is_refused_with_the_reason(name: str, why:
         ("topic_cleanup_polcy", "topic.cleanup.policy"),
     ],
 )
-def test_an_unknown_name_is_told_with_the_nearest(name: str, meant: str):
+def test_an_unknown_name_is_reported_with_the_nearest(name: str, meant: str):
     with pytest.raises(ConfigError) as caught:
         config(**{name: "1"})
     assert caught.value.what == f"{name} is not a setting"

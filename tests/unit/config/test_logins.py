@@ -155,7 +155,7 @@ def test_name_and_password_come_from_either_place_and_not_from_both():
         ),
     ],
 )
-def test_what_is_missing_or_contradictory_is_told(given: dict[str, Any], what: str):
+def test_what_is_missing_or_contradictory_is_reported(given: dict[str, Any], what: str):
     with pytest.raises(ConfigError) as caught:
         security(given)
     assert what in caught.value.what

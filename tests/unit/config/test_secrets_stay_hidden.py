@@ -34,7 +34,7 @@ SECRET = "hunter2"
     ],
     ids=str,
 )
-def test_a_mistake_is_told_without_the_secret(name: str, given: Any):
+def test_a_mistake_is_reported_without_the_secret(name: str, given: Any):
     with pytest.raises(ConfigError) as caught:
         StreamsConfig.from_mapping({"application_id": "app", name: given})
     assert SECRET not in str(caught.value) + repr(caught.value)

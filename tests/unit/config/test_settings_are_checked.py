@@ -83,7 +83,7 @@ def test_a_duration_is_milliseconds_or_a_timedelta(given):
         ("topic_config", "retention.ms=1", "a mapping of topic settings"),
     ],
 )
-def test_a_wrong_value_is_told_with_what_is_expected(name, given, right):
+def test_a_wrong_value_is_reported_with_what_is_expected(name, given, right):
     with pytest.raises(ConfigError) as caught:
         StreamsConfig.from_mapping({"application_id": "app", name: given})
     assert caught.value.what == f"{name} cannot be {given!r}"

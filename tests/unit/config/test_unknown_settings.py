@@ -23,7 +23,7 @@ def refusal(name: str, value: object = 1) -> ConfigError:
         ("topic_optimization", "topology_optimization"),
     ],
 )
-def test_an_unknown_name_is_told_with_the_nearest(name, nearest):
+def test_an_unknown_name_is_reported_with_the_nearest(name, nearest):
     error = refusal(name)
     assert error.what == f"{name} is not a setting"
     assert error.hint == f"did you mean {nearest}?"

@@ -67,7 +67,7 @@ def test_variables_of_other_tools_are_left_alone_but_a_near_miss_is_not():
         ("PYSTREAMS_ACKS", "1", "acks cannot be '1'"),
     ],
 )
-def test_a_wrong_value_in_the_environment_is_told_with_the_variable(variable: str, value: str, what: str):
+def test_a_wrong_value_in_the_environment_is_reported_with_the_variable(variable: str, value: str, what: str):
     with pytest.raises(ConfigError) as caught:
         settings_from_environment({variable: value})
     assert (caught.value.what, caught.value.where) == (what, f"environment variable {variable}")

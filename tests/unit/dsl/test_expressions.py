@@ -106,7 +106,7 @@ def told(make: Callable[[], Any]) -> str:
     return str(failure.value)
 
 
-def test_a_field_that_the_values_do_not_have_is_told_with_the_nearest_name() -> None:
+def test_a_field_that_the_values_do_not_have_is_reported_with_the_nearest_name() -> None:
     text = told(lambda: orders().filter(field("cent") > 1))
     assert "names a field that Order does not have" in text
     assert "did you mean cents?" in text
@@ -169,7 +169,7 @@ def test_an_expression_that_is_called_again_is_not_made_again() -> None:
     assert made == ["cents"]
 
 
-def test_a_missing_parenthesis_is_told() -> None:
+def test_a_missing_parenthesis_is_reported() -> None:
     assert "put comparisons in parentheses" in told(lambda: field("cents") > 1 & field("items") < 2)  # type: ignore[operator]
     assert "put comparisons in parentheses" in told(lambda: field("cents") == 1 | field("items") == 2)  # type: ignore[operator]
     assert "put comparisons in parentheses" in told(lambda: field("cents") & 1)  # type: ignore[operator]

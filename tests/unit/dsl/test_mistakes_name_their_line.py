@@ -52,7 +52,7 @@ def test_where_it_is_declared(make):
     assert where.count(caught.value.line) == 1
 
 
-def test_a_function_elsewhere_is_told_beside_the_step():
+def test_a_function_elsewhere_is_reported_beside_the_step():
     def takes_three(a, b, c):
         return a
 
@@ -63,7 +63,7 @@ def test_a_function_elsewhere_is_told_beside_the_step():
     assert f"takes_three ({__file__}:{first})" in caught.value.place
 
 
-def test_a_type_that_is_missing_is_told_with_the_step_that_needs_it():
+def test_a_type_that_is_missing_is_reported_with_the_step_that_needs_it():
     app = App("a")
     numbers = app.stream("t", key=str, value=int).map_values(lambda v: [v])
     numbers.to("sizes"), (needing := here())
@@ -72,7 +72,7 @@ def test_a_type_that_is_missing_is_told_with_the_step_that_needs_it():
     assert caught.value.line == needing
 
 
-def test_a_store_whose_type_is_missing_is_told_with_the_step_that_has_it():
+def test_a_store_whose_type_is_missing_is_reported_with_the_step_that_has_it():
     app = App("a")
     grouped = app.stream("t", key=str, value=str).group_by_key()
     grouped.aggregate(lambda: 0, lambda a, v: v, name="sums"), (needing := here())
@@ -81,7 +81,7 @@ def test_a_store_whose_type_is_missing_is_told_with_the_step_that_has_it():
     assert caught.value.line == needing
 
 
-def test_a_name_given_twice_is_told_with_both_lines():
+def test_a_name_given_twice_is_reported_with_both_lines():
     app = App("a")
     app.stream("t").filter(bool, step="odd"), (first := here())
     app.stream("t").filter(bool, step="odd"), (second := here())
@@ -91,7 +91,7 @@ def test_a_name_given_twice_is_told_with_both_lines():
     assert first in caught.value.why
 
 
-def test_a_store_given_twice_is_told_with_both_lines():
+def test_a_store_given_twice_is_reported_with_both_lines():
     app = App("a")
     app.table("one", name="rows"), (first := here())
     app.table("two", name="rows"), (second := here())
@@ -101,7 +101,7 @@ def test_a_store_given_twice_is_told_with_both_lines():
     assert first in caught.value.why
 
 
-def test_a_topic_that_is_read_in_two_ways_is_told_with_both_lines():
+def test_a_topic_that_is_read_in_two_ways_is_reported_with_both_lines():
     app = App("a")
     app.table("rows"), (first := here())
     app.stream("rows"), (second := here())
@@ -111,7 +111,7 @@ def test_a_topic_that_is_read_in_two_ways_is_told_with_both_lines():
     assert first in caught.value.why
 
 
-def test_two_streams_that_contradict_each_other_are_told_with_both_lines():
+def test_two_streams_that_contradict_each_other_are_reported_with_both_lines():
     app = App("a")
     app.stream("t", value=str), (first := here())
     app.stream("t", value=int), (second := here())
@@ -121,7 +121,7 @@ def test_two_streams_that_contradict_each_other_are_told_with_both_lines():
     assert second in caught.value.place
 
 
-def test_joined_topics_with_different_partitions_are_told_with_their_lines():
+def test_joined_topics_with_different_partitions_are_reported_with_their_lines():
     app = App("a")
     left = app.stream("l", key=str, value=str).repartition(name="l", partitions=2)
     there = here()
@@ -133,7 +133,7 @@ def test_joined_topics_with_different_partitions_are_told_with_their_lines():
     assert f"{__file__}:{line - 1} and {__file__}:{line + 1}" in caught.value.place
 
 
-def test_what_has_generated_names_is_told_with_its_lines():
+def test_what_has_generated_names_is_reported_with_its_lines():
     app = App("a", ensure_explicit_internal_resource_naming=True)
     app.stream("t", key=str, value=str).group_by_key().count(), (there := here())
     with pytest.raises(TopologyError, match="generated names") as caught:
@@ -141,7 +141,7 @@ def test_what_has_generated_names_is_told_with_its_lines():
     assert caught.value.where == there
 
 
-def test_what_a_variable_says_wrongly_is_told_with_the_variable_alone(monkeypatch):
+def test_what_a_variable_says_wrongly_is_reported_with_the_variable_alone(monkeypatch):
     monkeypatch.setenv("PYSTREAMS_COMMIT_INTERVAL_MS", "soon")
     with pytest.raises(ConfigError) as caught:
         settings_from_environment(os.environ)

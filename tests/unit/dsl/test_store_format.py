@@ -47,7 +47,7 @@ def test_stores_of_steps_on_disk_keep_headers_if_they_are_asked_to() -> None:
     }
 
 
-def test_the_format_is_not_part_of_the_fingerprint_but_told() -> None:
+def test_the_format_is_not_part_of_the_fingerprint_but_of_the_shape() -> None:
     default, headers = built("DEFAULT"), built("HEADERS")
     assert default.fingerprint == headers.fingerprint
     assert shape(default) != shape(headers)

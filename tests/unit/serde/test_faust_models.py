@@ -192,7 +192,7 @@ def test_another_type_is_refused(wrong: Any):
         FaustSerde(wrong)
 
 
-def test_a_serializer_that_faust_does_not_have_is_told_with_those_it_has():
+def test_a_serializer_that_faust_does_not_have_is_reported_with_those_it_has():
     with pytest.raises(ConfigError, match="Faust has no serializer 'msgpack'") as caught:
         FaustSerde(Line, "msgpack")
     assert "json" in caught.value.hint

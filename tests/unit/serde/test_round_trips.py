@@ -108,7 +108,7 @@ PRIMITIVES = [
 
 
 @pytest.mark.parametrize("serde,values", PRIMITIVES, ids=[repr(serde) for serde, _ in PRIMITIVES])
-def test_primitives_come_back_and_tell_their_length(serde, values):
+def test_primitives_come_back_and_say_their_length(serde, values):
     given(values)(lambda value: goes_round(serde, value))()
 
 

@@ -40,7 +40,7 @@ class Order(msgspec.Struct):
     "serde,length", [(INT, 8), (INT32, 4), (INT16, 2), (FLOAT, 8), (FLOAT32, 4), (BOOL, 1)], ids=repr
 )
 @pytest.mark.parametrize("found", [0, 3, 9])
-def test_a_wrong_length_is_told_with_both_lengths(serde, length, found):
+def test_a_wrong_length_is_reported_with_both_lengths(serde, length, found):
     with pytest.raises(SerializationError) as caught:
         serde.deserializer("orders")(bytes(found))
     assert caught.value.what == (
@@ -88,7 +88,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("serde,data,text", WRONG, ids=[f"{serde!r}-{data[:20]}" for serde, data, _ in WRONG])
-def test_malformed_bytes_are_told_with_topic_and_reason(serde, data, text):
+def test_malformed_bytes_are_reported_with_topic_and_reason(serde, data, text):
     with pytest.raises(SerializationError) as caught:
         serde.deserializer("orders")(data)
     assert text in str(caught.value)

@@ -62,7 +62,7 @@ def test_every_metric_of_the_catalogue_has_the_name_that_the_jmx_exporter_gives_
         assert (prefix + words) in {series for series, _ in read([sample])}
 
 
-def test_clients_of_one_application_are_told_apart():
+def test_clients_of_one_application_are_distinguished():
     one, two = Metrics(), Metrics()
     one.gauge("lagging-tasks").set(1)
     two.gauge("lagging-tasks").set(2)
@@ -107,7 +107,7 @@ def test_a_programs_gauge_stays_one_whatever_its_name(accept):
 
 
 @pytest.mark.parametrize("other", ["orders", "orders-created"])
-def test_a_counter_and_a_gauge_that_scrapers_cannot_tell_apart_cost_no_other_metric(other):
+def test_a_counter_and_a_gauge_that_scrapers_cannot_distinguish_cost_no_other_metric(other):
     samples = [Sample("orders-total", (), 4, counts=True), Sample(other, (), 3), Sample("z", (), 1)]
     assert [family.name for family in families(samples, OPEN_METRICS)] == [
         "pystreams_application_orders",
@@ -120,7 +120,7 @@ def test_one_name_is_of_one_kind():
     assert [len(family.samples) for family in families(samples, OPEN_METRICS)] == [1]
 
 
-def test_two_names_that_prometheus_cannot_tell_apart_cost_no_other_metric():
+def test_two_names_that_prometheus_cannot_distinguish_cost_no_other_metric():
     samples = [Sample("a-b", (), 1), Sample("a.b", (), 2), Sample("c", (), 3)]
     found = read(samples)
     assert found["pystreams_application_a_b", (("client_id", "client-0"),)] == 1

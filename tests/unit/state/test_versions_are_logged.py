@@ -51,7 +51,7 @@ def test_versions_and_what_is_put_later_are_the_same(first: list[Put], later: li
             assert _history(other) == _history(task)
 
 
-def test_the_latest_versions_are_told_apart() -> None:
+def test_the_latest_versions_are_distinguished() -> None:
     with Task(SPEC) as task:
         for put in (("a", "x", 1), ("a", "y", 5), ("b", "x", 2), ("b", None, 6), ("a", "z", 3)):
             task.store.put(*put)

@@ -42,7 +42,7 @@ def test_what_is_read_is_what_was_written_and_fits_into_a_record(partitions: int
 
 
 @pytest.mark.parametrize("packed", [b"", b"{}", record(1).to_bytes()[:-9]])
-def test_anything_else_is_told(packed: bytes) -> None:
+def test_anything_else_is_reported(packed: bytes) -> None:
     with pytest.raises(
         StateError, match="the topic of the hand-over has a record that is not a record of a hand-over"
     ):

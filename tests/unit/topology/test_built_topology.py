@@ -82,7 +82,7 @@ def nodes_by_name(builder: StreamsBuilder, **defaults):
     return {n.name: n for sub in builder.build().build("app", **defaults).subtopologies for n in sub.nodes}
 
 
-def test_sources_read_bytes_where_nothing_tells_their_types():
+def test_sources_read_bytes_where_nothing_gives_their_types():
     builder = StreamsBuilder()
     builder.stream("in").to("out", step="out")
     nodes = nodes_by_name(builder)

@@ -45,11 +45,11 @@ def test_equal_ones_have_none():
         ({"rows": str}, "global store rows is new"),
     ],
 )
-def test_the_first_one_is_told(changed: dict[str, Any], told: str):
+def test_the_first_one_is_reported(changed: dict[str, Any], told: str):
     assert first_difference(shape_of(), shape_of(**changed)).startswith(told)
 
 
-def test_a_global_store_is_told_by_its_name():
+def test_a_global_store_is_named():
     found = first_difference(shape_of(rows=str), shape_of(rows=int))
     assert found.startswith("global store rows: node KSTREAM-SOURCE-")
     assert found.endswith(": value was text, is now int in 8 bytes")
@@ -57,7 +57,7 @@ def test_a_global_store_is_told_by_its_name():
     assert first_difference(shape_of(rows=str), shape_of()) == "global store rows is gone"
 
 
-def test_what_is_gone_is_told():
+def test_what_is_gone_is_reported():
     assert first_difference(shape_of(more=True), shape_of()) == "sub-topology 1 is gone"
     whole = shape_of()
     fewer = [{**whole[0], "nodes": whole[0]["nodes"][:-1]}]
@@ -78,7 +78,7 @@ class Euros:
     euros: int = 0
 
 
-def test_a_field_is_told_by_its_place():
+def test_a_field_is_named_by_its_place():
     found = first_difference(shape_of(rows=Cents), shape_of(rows=Euros))
     assert "value.cents is gone (perhaps it is now euros)" in found
 

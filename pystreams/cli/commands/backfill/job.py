@@ -54,9 +54,9 @@ from pystreams.errors import StateError, StreamsError
 from pystreams.times import show_time
 
 if TYPE_CHECKING:
+    from pystreams.backfill.compute.backfill_result import BackfillResult
     from pystreams.backfill.compute.driver import Planned
     from pystreams.backfill.compute.executor import Executor
-    from pystreams.backfill.compute.result import BackfillResult
     from pystreams.backfill.handover.hand_over import HandedOver
     from pystreams.backfill.plan.cut import Until
     from pystreams.backfill.sources import DataFrameSource, Source

@@ -31,8 +31,8 @@ from pystreams.errors import StateError
 from pystreams.folders import make_folder
 
 if TYPE_CHECKING:
+    from pystreams.backfill.compute.backfill_result import BackfillResult
     from pystreams.backfill.compute.executor import Executor
-    from pystreams.backfill.compute.result import BackfillResult
     from pystreams.backfill.sources import DataFrameSource, Source
     from pystreams.backfill.verification.outcome import Verified
     from pystreams.broker.port import Broker

@@ -10,7 +10,7 @@ from pystreams.cli.commands.backfill.report import show_rows
 from pystreams.cli.terminal.console import note, output
 
 if TYPE_CHECKING:
-    from pystreams.backfill.compute.result import BackfillResult
+    from pystreams.backfill.compute.backfill_result import BackfillResult
     from pystreams.backfill.verification.outcome import StoreCounts, Verified
     from pystreams.backfill.verification.shown_entries import ShownDifference
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pystreams.backfill.compute.result import BackfillResult
+    from pystreams.backfill.compute.backfill_result import BackfillResult
     from pystreams.backfill.verification.outcome import StoreVerified, Verified
     from pystreams.backfill.verification.shown_entries import ShownDifference
 

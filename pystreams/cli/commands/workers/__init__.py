@@ -1,7 +1,7 @@
 """``pystreams run --workers N``: one supervisor and N processes of the same application.
 
 - ``supervisor``: starts the workers, keeps them alive, stops them together. Begin here.
-- ``process``: a worker's process, as the supervisor holds it. ``worker``: the program that runs in that process.
+- ``process``: a worker's process, as the supervisor holds it. ``worker_program``: the program that runs in it.
 - ``channel``: the messages between the two.
 - ``display``: the progress of all workers.
 

@@ -106,7 +106,7 @@ class WorkerProcess:
 def _popen(job: Job, channel: int, questions: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - this program itself
         [
-            *(sys.executable, "-m", "pystreams.cli.commands.workers.worker"),
+            *(sys.executable, "-m", "pystreams.cli.commands.workers.worker_program"),
             *("--application", job.application, "--number", str(job.number)),
             *("--channel", str(channel), "--questions", str(questions)),
         ],

@@ -33,7 +33,7 @@ def rules(topology: StreamsBuilder | None = None, **settings: Any) -> dict[str, 
     return rules_of(LoadedApplication(builder.build().build("a"), config), memory({"in": [[]]}))
 
 
-def test_a_users_serde_is_not_told_by_where_it_is_in_memory() -> None:
+def test_a_users_serde_is_not_known_by_where_it_is_in_memory() -> None:
     serdes = [Own(), Own()]
     told = [rules(default_key_serde=serde) for serde in serdes]
     assert str(serdes[0]) != str(serdes[1])

@@ -120,7 +120,7 @@ def test_a_dead_process_is_noticed_by_its_lock(join, broker, clock):
         commit(broker, a, [PARTITIONS[0]])
 
 
-def test_who_slept_through_its_session_is_replaced_and_told_when_it_wakes(join, broker, clock):
+def test_who_slept_through_its_session_is_replaced_and_learns_it_when_it_wakes(join, broker, clock):
     a, b = join("a"), join("b")
     follow(a), follow(b), follow(a), follow(b)
     asleep = a.member_id

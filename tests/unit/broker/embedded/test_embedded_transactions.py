@@ -53,7 +53,7 @@ def test_offsets_and_records_come_together_or_not_at_all(broker, log):
         assert (log.group_offsets("g"), log.end_offsets([T0])) == (offsets, {T0: 1})
 
 
-def test_another_process_is_told_that_the_log_is_not_there(broker, log, tmp_path: Path):
+def test_another_process_reports_that_the_log_is_not_there(broker, log, tmp_path: Path):
     opener = pickle.loads(pickle.dumps(broker.opener()))
     (tmp_path / "log.db").rename(tmp_path / "elsewhere.db")
     with pytest.raises(BrokerUnavailableError, match="no embedded log at"):

@@ -71,6 +71,6 @@ def test_a_group_is_deleted_once_its_coordinator_knows():
     assert client.answers == []
 
 
-def test_what_trying_again_does_not_mend_is_told_at_once():
+def test_what_trying_again_does_not_mend_is_reported_at_once():
     with pytest.raises(BrokerError, match="cannot be described"):
         admin(KafkaError.GROUP_AUTHORIZATION_FAILED)[0].group_members("flights")

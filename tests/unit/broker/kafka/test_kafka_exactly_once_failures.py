@@ -67,7 +67,7 @@ def producer(coordinators: Coordinators, monkeypatch: pytest.MonkeyPatch) -> Ite
         yield producer
 
 
-def test_brokers_that_do_not_tell_about_transactions_are_too_old(producer, coordinators):
+def test_brokers_that_do_not_describe_transactions_are_too_old(producer, coordinators):
     coordinators.error = errors.UnsupportedVersionError("no version of the request")
     with pytest.raises(BrokerError, match=r"needs Apache Kafka 3\.0") as caught:
         producer.settle()

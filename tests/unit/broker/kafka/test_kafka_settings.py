@@ -195,7 +195,7 @@ def test_what_pystreams_does_itself_is_taken_from_the_settings():
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_librdkafka_knows_every_property_that_it_is_told(role: Role):
+def test_librdkafka_knows_every_property_that_it_is_given(role: Role):
     """With a value that is not the default, where there is one."""
     changed: dict[str, Any] = {
         "check.crcs": False,
@@ -215,7 +215,7 @@ def test_librdkafka_knows_every_property_that_it_is_told(role: Role):
     make_client(role, settings(changed))
 
 
-def test_kafka_python_is_told_all_that_it_can_be_told():
+def test_kafka_python_is_given_all_that_it_can_take():
     given = {
         "client.dns.lookup": "resolve_canonical_bootstrap_servers_only",
         "connections.max.idle.ms": 1,
@@ -270,7 +270,7 @@ def test_an_authority_may_be_a_folder(tmp_path: Path):
 
 
 @pytest.mark.parametrize("suites", ["nonsense", "TLS_AES_256_GCM_SHA384"])
-def test_ciphers_that_cannot_be_chosen_are_told(suites: str):
+def test_ciphers_that_cannot_be_chosen_are_reported(suites: str):
     with pytest.raises(ConfigError) as caught:
         settings({"security.protocol": "SSL", "ssl.cipher.suites": suites}).check()
     assert caught.value.where == f"ssl.cipher.suites={suites}"

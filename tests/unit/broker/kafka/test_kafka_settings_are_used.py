@@ -53,7 +53,7 @@ def told(role: Role, given: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", [name for name in PLAIN if name not in ONE_VALUE])
-def test_a_setting_of_a_client_changes_what_the_client_is_told(name: str, role: Role):
+def test_a_setting_of_a_client_changes_what_the_client_is_given(name: str, role: Role):
     codec = {"compression.type": name.split(".")[1]} if name.endswith(".level") and "comp" in name else {}
     given = {**codec, name: CHANGED.get(name, 70_001)}
     if (name, role) == ("isolation.level", "restore.consumer"):

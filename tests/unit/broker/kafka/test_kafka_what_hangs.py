@@ -128,7 +128,7 @@ def test_nothing_is_done_if_nothing_hangs(cluster, hanging):
     assert (cluster.state, cluster.ended) == ("CompleteCommit", {})
 
 
-def test_partitions_of_which_the_login_is_told_nothing_are_ended_once_to_be_safe(cluster, hanging):
+def test_partitions_of_which_the_login_learns_nothing_are_ended_once_to_be_safe(cluster, hanging):
     cluster.hidden = {OUT, OFFSETS}
     hanging.end(cluster)
     assert cluster.ended == {OUT: True, OFFSETS: True}
@@ -184,7 +184,7 @@ def test_an_open_transaction_is_aborted_first(cluster, hanging):
     assert cluster.ended == {OUT: False}
 
 
-def test_what_cannot_be_ended_is_told_with_the_command_that_can(cluster, hanging, caplog):
+def test_what_cannot_be_ended_is_reported_with_the_command_that_can(cluster, hanging, caplog):
     cluster.open, cluster.next_producer_id = {OUT}, 6
     hanging.end(cluster)
     assert cluster.ended == {}

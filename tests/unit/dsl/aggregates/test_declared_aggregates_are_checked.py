@@ -75,7 +75,7 @@ def told(stream: Any, /, *arguments: Any, **given: Any) -> str:
     return str(failure.value)
 
 
-def test_a_misspelt_field_is_told_with_the_nearest_name() -> None:
+def test_a_misspelt_field_is_reported_with_the_nearest_name() -> None:
     text = told(grouped(), total=agg.sum("cent"))
     assert "total=agg.sum('cent') names a field that Order does not have" in text
     assert "did you mean cents?" in text
@@ -111,7 +111,7 @@ def test_an_optional_key_that_is_missing_is_ignored() -> None:
     assert field(Reading, agg.max("note"), [({"cents": 1}, 0), ({"cents": 1, "note": "b"}, 1)]) == "b"
 
 
-def test_a_missing_key_is_told_with_the_nearest_one() -> None:
+def test_a_missing_key_is_reported_with_the_nearest_one() -> None:
     with pytest.raises(LookupError, match=r"it=agg.sum\('cent'\): .* has no 'cent': did you mean cents\?"):
         field(dict, agg.sum("cent"), [({"cents": 5}, 0)])
 

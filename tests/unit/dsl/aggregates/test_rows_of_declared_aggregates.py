@@ -125,7 +125,7 @@ def test_an_added_field_is_readable_and_begins_without_values() -> None:
     assert repr(new.add(row, Order("x", 3))) == "Totals(n=3, mean=3.0)"
 
 
-def test_a_field_that_is_gone_or_means_something_else_is_told() -> None:
+def test_a_field_that_is_gone_or_means_something_else_is_reported() -> None:
     both = {"n": agg.count(), "it": agg.sum("cents")}
     assert change(both, {"n": agg.count()}).fields == ("value.it",)
     found = change(both, {"n": agg.count(), "it": agg.mean("cents")})

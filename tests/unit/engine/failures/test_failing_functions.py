@@ -159,7 +159,7 @@ def test_a_failing_generator_is_reported_with_its_own_record() -> None:
     assert offsets == [1, 2]
 
 
-def test_a_dead_letter_is_the_record_as_it_came_with_headers_that_tell_why() -> None:
+def test_a_dead_letter_is_the_record_as_it_came_with_headers_that_say_why() -> None:
     harness = Harness(
         chain(ops.MapValues(fn(explode))),
         processing_exception_handler="dead_letter",

@@ -56,7 +56,7 @@ def scene(caplog: pytest.LogCaptureFixture) -> Scene:
     return Scene(caplog)
 
 
-def test_the_first_one_is_told_in_full_with_where_it_went(scene: Scene):
+def test_the_first_one_is_reported_in_full_with_where_it_went(scene: Scene):
     scene.leave_out(RAISED, 3)
     (messages,) = scene.messages()
     assert messages == (
@@ -73,7 +73,7 @@ def test_the_store_of_the_step_is_named(scene: Scene):
     )
 
 
-def test_the_first_one_of_another_task_is_not_told_again(scene: Scene):
+def test_the_first_one_of_another_task_is_not_reported_again(scene: Scene):
     for partition in range(64):
         scene.leave_out(RAISED, task=TaskId(0, partition))
     assert len(scene.messages()) == 1
@@ -84,7 +84,7 @@ def test_the_first_one_of_another_task_is_not_told_again(scene: Scene):
     )
 
 
-def test_more_are_told_together_every_30_s_and_only_if_there_are_more(scene: Scene):
+def test_more_are_reported_together_every_30_s_and_only_if_there_are_more(scene: Scene):
     scene.left_out.log_counts(0)
     scene.leave_out(NO_KEY, 1_000)
     scene.leave_out(RAISED, 1)
@@ -101,7 +101,7 @@ def test_more_are_told_together_every_30_s_and_only_if_there_are_more(scene: Sce
     assert scene.messages() == [message.replace("1,000", "1,001")]
 
 
-def test_of_late_records_the_worst_and_the_remedy_are_told(scene: Scene):
+def test_of_late_records_the_worst_and_the_remedy_are_reported(scene: Scene):
     scene.read(1_000)
     scene.come_late(57_000, 47_001, records=5)
     scene.come_late(100, 90, records=5)
@@ -114,7 +114,7 @@ def test_of_late_records_the_worst_and_the_remedy_are_told(scene: Scene):
     )
 
 
-def test_if_more_than_one_in_a_hundred_is_late_the_share_is_told_too(scene: Scene):
+def test_if_more_than_one_in_a_hundred_is_late_the_share_is_reported_too(scene: Scene):
     scene.read(1_000)
     scene.read(7, topic="not read by the step")
     scene.come_late(57_000, 47_001, records=11)

@@ -114,7 +114,7 @@ def test_what_a_transaction_wrote_whose_end_does_not_show_yet_has_to_be_passed(w
     assert world.watch.ends_to_pass([IN, BETWEEN], world.watch.seen.view) == {BETWEEN: 7}
 
 
-def test_who_lags_is_told_and_counted(world):
+def test_who_lags_is_reported_and_counted(world):
     world.watch.begin_generation(1)
     eventually(lambda: world.bound() == -1)
     assert world.metrics.total(names.LAGGING_TASKS) == 1

@@ -80,7 +80,7 @@ def test_suppress_depends_on_time_but_drops_nothing():
     assert steps_of(builder) == {"Suppress": None}
 
 
-def test_a_processor_may_depend_on_time_and_its_stores_tell_how():
+def test_a_processor_may_depend_on_time_and_its_stores_say_how():
     builder = StreamsBuilder()
     builder.stream("in").process(Processor)
     assert steps_of(builder) == {"Process": None}

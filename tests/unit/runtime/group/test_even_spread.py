@@ -69,7 +69,7 @@ def test_a_stateful_task_goes_where_its_state_has_got_furthest() -> None:
     assert spread_of(tasks, frozenset(tasks), members) == {"a": [TaskId(0, 1)], "b": [TaskId(0, 0)]}
 
 
-def test_members_of_one_process_share_its_state_whichever_of_them_told_of_it_last() -> None:
+def test_members_of_one_process_share_its_state_whichever_of_them_reported_it_last() -> None:
     tasks = [TaskId(0, partition) for partition in range(2)]
     elsewhere = AssignorMember("a", "pa", "a")
     told_early = AssignorMember("b1", "pb", "b1", state={tasks[0]: 5})

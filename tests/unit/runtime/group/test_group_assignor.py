@@ -64,7 +64,7 @@ def test_both_inputs_of_a_task_go_to_one_member() -> None:
     assert decode_assignment_info(result["t1"].user_data) == AssignmentInfo(tasks=3, members=2)
 
 
-def test_all_are_told_who_has_which_task_with_stores() -> None:
+def test_all_get_to_know_who_has_which_task_with_stores() -> None:
     inputs = {TaskId(sub, i): frozenset({TopicPartition(f"T{sub}", i)}) for sub in (0, 1) for i in range(3)}
     stateful = frozenset(task for task in inputs if task.subtopology == 1)
     assign = GroupAssignor(inputs, stateful, "f", TOPOLOGY)
@@ -77,14 +77,14 @@ def test_all_are_told_who_has_which_task_with_stores() -> None:
         assert len(info.owners_of(1)) == 3
 
 
-def test_a_task_costs_a_byte_or_two_in_what_all_are_told() -> None:
+def test_a_task_costs_a_byte_or_two_in_what_all_get() -> None:
     inputs = {TaskId(0, i): frozenset({TopicPartition("T", i)}) for i in range(1_000)}
     members = [member(f"t{number}") for number in range(200)]
     told = GroupAssignor(inputs, frozenset(inputs), "f", TOPOLOGY)(members)["t0"].user_data
     assert len(told) < 200 * len("t199 ") + 1_000 * 2 + 100
 
 
-def test_what_a_large_group_tells_and_is_told_is_far_below_the_megabyte_that_kafka_keeps_of_it() -> None:
+def test_what_a_large_group_sends_and_gets_is_far_below_the_megabyte_that_kafka_keeps_of_it() -> None:
     """50 processes, each with old state of all 1,000 tasks on its disk, and with standbys."""
     inputs = {
         TaskId(sub, i): frozenset({TopicPartition(f"T{sub}", i)}) for sub in range(10) for i in range(100)
@@ -134,7 +134,7 @@ def grown(settings: AssignorSettings | None = None) -> tuple[GroupAssignor, list
     return assign, [member("t1", owned=owned), member("t2", process="q")]
 
 
-def test_a_member_that_warms_up_is_told_to_ask_again() -> None:
+def test_a_member_that_warms_up_has_to_ask_again() -> None:
     assign, members = grown()
     result = assign(members)
     assert len(result["t1"].partitions) == 6
@@ -161,7 +161,7 @@ def test_a_standby_goes_on_until_its_task_arrives_from_another_process() -> None
     assert not info.follow_up_ms
 
 
-def test_one_thread_of_a_client_tells_what_all_know_and_another_one_when_it_has_ended() -> None:
+def test_one_thread_of_a_client_says_what_all_know_and_another_one_when_it_has_ended() -> None:
     state_reporter = StateReporter()
     assert [state_reporter.reports(thread) for thread in ("t2", "t1", "t2")] == [True, False, True]
     state_reporter.leave("t1")
@@ -170,7 +170,7 @@ def test_one_thread_of_a_client_tells_what_all_know_and_another_one_when_it_has_
     assert state_reporter.reports("t1")
 
 
-def test_a_plan_of_a_leader_of_before_tells_nobody() -> None:
+def test_a_plan_of_a_leader_of_before_names_nobody() -> None:
     assert decode_assignment_info(encode(AssignmentInfo(tasks=3, members=2))).owners_of(0) == {}
 
 
@@ -185,7 +185,7 @@ def test_a_member_with_another_topology_gets_nothing_but_the_reason() -> None:
     assert decode_assignment_info(result["old"].user_data).topology == b""
 
 
-def test_a_leader_that_is_refused_itself_passes_on_what_the_others_have_told() -> None:
+def test_a_leader_that_is_refused_itself_passes_on_what_the_others_have_said() -> None:
     leader = GroupAssignor(INPUTS, frozenset(), "g", pack_topology([]))
     told = Subscription("f", "p", "old", topology=TOPOLOGY)
     running = MemberInfo("old", encode(told), INPUTS[TaskId(0, 0)])

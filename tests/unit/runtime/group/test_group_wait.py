@@ -69,7 +69,7 @@ def test_an_empty_group_is_not_asked_again(caplog: pytest.LogCaptureFixture):
     assert scene.admin.group_members.call_count == 1
 
 
-def test_a_log_that_does_not_tell_is_no_trouble(caplog: pytest.LogCaptureFixture):
+def test_a_log_that_does_not_answer_is_no_trouble(caplog: pytest.LogCaptureFixture):
     scene = Scene(caplog, "dead-1")
     scene.admin.group_members.side_effect = BrokerError("not allowed")
     assert scene.warning_after(PATIENCE_MS) == ""

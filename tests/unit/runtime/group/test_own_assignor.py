@@ -55,7 +55,7 @@ def test_its_tasks_are_spread_over_the_threads_of_each_process(given: object) ->
     assert follow_up_ms == 70_000
 
 
-def test_it_is_told_of_processes_and_tasks() -> None:
+def test_it_gets_processes_and_tasks() -> None:
     seen: list[ApplicationState] = []
 
     def note(state: ApplicationState) -> TaskAssignment:

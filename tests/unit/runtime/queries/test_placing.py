@@ -72,7 +72,7 @@ def test_where_keys_are_spread_by_default_the_partition_decides(one: Placing) ->
     )
 
 
-def test_a_leader_of_before_does_not_tell_who_has_what() -> None:
+def test_a_leader_of_before_does_not_say_who_has_what() -> None:
     assert f"partition {PARTITION} is in another process" in told(grouped(), Found(here=OTHERS))
 
 

@@ -246,7 +246,7 @@ def test_what_does_not_answer_for_a_time_is_asked_again(world: World) -> None:
     assert len(task.keys) == 25
 
 
-def test_a_broker_that_stays_away_is_told_with_the_tasks_that_wait_for_it() -> None:
+def test_a_broker_that_stays_away_is_reported_with_the_tasks_that_wait_for_it() -> None:
     world = World(patience_ms=300)
     world.log.faults["end_offsets"] = 10**9
     world.restorer.submit(Task(3, world.changelog(0, 25)))

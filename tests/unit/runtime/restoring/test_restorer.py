@@ -290,7 +290,7 @@ def test_the_ends_of_changelogs_are_asked_for_anew_now_and_then_while_nothing_co
         ("rows", (100, 100), False, {}, False),
     ],
 )
-def test_windows_that_retention_has_deleted_are_told(
+def test_windows_that_retention_has_deleted_are_reported(
     world: World,
     caplog: pytest.LogCaptureFixture,
     store: str,
@@ -317,7 +317,7 @@ def test_offsets_of_all_tasks_that_were_submitted_are_asked_for_at_once(world: W
     assert asked == [[A, B]]
 
 
-def test_tasks_wait_for_a_broker_that_does_not_tell_offsets(world: World) -> None:
+def test_tasks_wait_for_a_broker_that_gives_no_offsets(world: World) -> None:
     state = world.add(0, {"a": A})
     world.admin.away = True
     with pytest.raises(BrokerUnavailableError):

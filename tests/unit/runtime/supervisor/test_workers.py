@@ -272,7 +272,7 @@ def test_records_are_counted_over_restarts_and_workers():
     assert (summary.records, summary.lag, summary.tasks, summary.restarts) == (33, None, 2, 1)
 
 
-def test_more_workers_than_tasks_are_told_once_and_why():
+def test_more_workers_than_tasks_are_reported_once_and_why():
     scene = Scene(3)
     scene.run(1, report=Report("running", tasks=1, all_tasks=1))
     scene.run(2, 3, report=Report("running", all_tasks=1))
@@ -370,7 +370,7 @@ def test_a_worker_that_hangs_is_a_reason_to_restart_all():
     assert found.reasons == ("worker 2: t has been at the same work for 301 s",)
 
 
-def test_who_is_silent_is_told_once_and_left_alone():
+def test_who_is_silent_is_reported_once_and_left_alone():
     scene = Scene(1)
     scene.run()
     assert "SIGSTOP" in scene.advance(SILENCE_MS)[0].text

@@ -6,6 +6,7 @@ What happens is an event: the name of a method of ``World`` with its arguments. 
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -13,11 +14,18 @@ from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from pystreams import App
 from pystreams.clock import ManualClock
 from pystreams.dsl.builder import build_topology
-from pystreams.errors import BrokerUnavailableError, StateCorruptedError, StateLockedError, StreamsError
+from pystreams.errors import (
+    BrokerUnavailableError,
+    StateCorruptedError,
+    StateError,
+    StateLockedError,
+    StreamsError,
+)
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import RecordBatch
@@ -25,6 +33,7 @@ from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import Restorer
+from pystreams.runtime.tasks import task_manager
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.standby_task import StandbyTask
@@ -34,6 +43,7 @@ from pystreams.runtime.tasks.task_opening import TaskOpener
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, StateDirectory
 from pystreams.state.disk.rocksdb_memory import shared_resources
+from pystreams.state.task_stores import TaskStores
 from tests.unit.runtime.tasks.log_kit import MemoryConsumer, MemoryLog, MemoryProducer
 
 COUNTS_0, COUNTS_1, PLAIN = TaskId(0, 0), TaskId(0, 1), TaskId(1, 0)
@@ -131,8 +141,13 @@ class World:
         self.fed: Counter[bytes] = Counter()
         self.fed_plain = 0
         self.may_count_twice = False
+        task_manager.log.addFilter(self._note_warning)
         self._context = self._make_context()
         self._start()
+
+    def _note_warning(self, warning: logging.LogRecord) -> bool:
+        self.may_count_twice |= warning.msg.startswith("changelogs could not be corrected")
+        return True
 
     def _make_context(self) -> ClientContext:
         app = self._application()
@@ -313,18 +328,25 @@ class World:
         self._answered(self.manager.revive)
 
     def restart(self, *, commit: bool) -> None:
-        """The thread ends, and another one begins. At least once, changes that the last commit has logged before it
-        failed stay in the changelogs."""
+        """The thread ends, and another one begins."""
         try:
             self.manager.close(commit=commit)
         except StreamsError:
-            self.may_count_twice = True
             self.manager.close(commit=False)
         self._nothing_is_held()
         wanted = self.assigned if self.pending is None else self.pending
         self._start()
         self.assigned = self.followed = frozenset()
         self.pending = wanted
+
+    def fill_disk(self, *, commit: bool) -> None:
+        """A commit reaches the log, but not the stores: the last one of the thread, or one before. Another thread
+        begins."""
+        with patch.object(TaskStores, "commit", side_effect=StateError("the disk is full")):
+            if not commit:
+                with suppress(StateError):
+                    self.commit()
+            self.restart(commit=commit)
 
     def _answered(self, step: Callable[[], object]) -> None:
         """Do a step, and answer its error as the rounds of a thread do."""
@@ -447,6 +469,7 @@ class World:
         self.log.faults.clear()
         self.manager.close(commit=False)
         self.unlock_all()
+        task_manager.log.removeFilter(self._note_warning)
 
 
 def told(folder: Path, story: Sequence[Event], **settings: Any) -> World:
@@ -463,6 +486,6 @@ def told(folder: Path, story: Sequence[Event], **settings: Any) -> World:
 
 def happen(world: World, name: str, *arguments: Any) -> None:
     """One event, and the look whether all is as it should be."""
-    named: Mapping[str, Any] = {"commit": arguments[0]} if name == "restart" else {}
+    named: Mapping[str, Any] = {"commit": arguments[0]} if name in ("restart", "fill_disk") else {}
     getattr(world, name)(*(() if named else arguments), **named)
     world.check()

@@ -185,7 +185,7 @@ def test_who_was_replaced_takes_its_successors_values_for_nobodys_mistake(world:
     assert world.log.records[-1] == (b"k", b"74", 3)
 
 
-def test_without_a_commit_nobody_can_tell_whose_the_task_is(world: World) -> None:
+def test_without_a_commit_nobody_can_say_whose_the_task_is(world: World) -> None:
     committed, world.task.committed = world.task.committed, {}
     world.log.records.append((b"k", b"31", 1))
     assert world.check() == 0
@@ -227,7 +227,7 @@ def test_what_is_taken_back_is_followed_by_what_the_store_held_at_the_last_commi
     assert world.log.records[-2:] == [(b"k", b"1", 1), (b"new", None, 99)]
 
 
-def test_versions_that_are_taken_back_are_told_to_be_left_out(world: World) -> None:
+def test_versions_that_are_taken_back_are_named_so_that_they_are_left_out(world: World) -> None:
     task: Any = world.task
     task.versions = True
     world.task.put(b"k", b"1", 1)
@@ -249,7 +249,7 @@ def test_a_stretch_with_versions_of_somebody_else_is_not_left_out(world: World) 
     assert world.guard.take_back([task]) == []
 
 
-def test_what_cannot_be_taken_back_is_told(world: World) -> None:
+def test_what_cannot_be_taken_back_is_reported(world: World) -> None:
     task: Any = world.task
     world.task.put(b"k", b"1", 1)
     world.log.away = True

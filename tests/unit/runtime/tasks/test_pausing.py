@@ -260,7 +260,7 @@ def test_who_pauses_is_counted_and_said(caplog):
     assert one.metrics.total(names.PAUSED_TASKS) == 0
 
 
-def test_who_pauses_tells_where_the_tasks_of_its_thread_are_and_only_once():
+def test_who_pauses_says_where_the_tasks_of_its_thread_are_and_only_once():
     one = One()
     one.see(HOUR)
     assert one.pausing.unreported
@@ -274,7 +274,7 @@ def test_who_pauses_tells_where_the_tasks_of_its_thread_are_and_only_once():
     assert one.pausing.unreported
 
 
-def test_while_nothing_lags_nothing_is_told():
+def test_while_nothing_lags_nothing_is_reported():
     one = One()
     one.see(HOUR, lagging=False)
     one.pausing.report(one.tasks)

@@ -85,7 +85,9 @@ def test_nothing_is_asked_while_the_log_has_not_answered(world: World) -> None:
     assert len(world.admin.asked) == 2
 
 
-def test_a_refusal_is_told_once_until_it_works_again(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_is_reported_once_until_it_works_again(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     def refuse() -> None:
         world.later(100)
         world.admin.deletion.error = BrokerError("no")

@@ -12,8 +12,10 @@ from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from pystreams.errors import BrokerUnavailableError, StateCorruptedError
+from pystreams.errors import BrokerUnavailableError, StateCorruptedError, TaskMigratedError
 from pystreams.ids import TaskId, TopicPartition
+from pystreams.runtime.tasks.active_task import ActiveTask
+from pystreams.runtime.tasks.changelog_guard import ChangelogGuard, Undone
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.state.task_stores import TaskStores
 from tests.unit.runtime.tasks.manager_kit import (
@@ -205,6 +207,80 @@ def test_the_producer_commits_and_forgets_at_the_right_moments(
     assert world.log.journal == (atomic if transactional else at_least_once)
 
 
+#: All but the last event of a thread, which has then something to commit and to take back.
+WITH_WORK: list[Event] = [
+    ("assign", *TASKS), ("round",), ("feed", COUNTS_0, 5), ("work",), ("commit",), ("feed", COUNTS_0, 5), ("work",),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("transactional", [True, False])
+def test_what_a_last_commit_has_logged_before_it_failed_counts_once(tell: Any, transactional: bool) -> None:
+    world = tell(*WITH_WORK, ("fail", "commit", 1), ("restart", True), transactional=transactional)
+    assert not world.may_count_twice
+    world.settle()
+    world.check_results()
+
+
+def test_if_the_log_does_not_answer_then_either_a_warning_says_what_may_count_twice(
+    tell: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = tell(
+        *WITH_WORK, ("fail", "commit", 1), ("fail", "end_offsets", 1), ("restart", True), transactional=False
+    )
+    assert "changelogs could not be corrected, so repeated records may count twice" in caplog.text
+    assert "end_offsets is not answered" in caplog.text
+    world.settle()
+    world.check_results()
+
+
+def test_a_last_commit_that_the_group_refuses_takes_nothing_back(
+    tell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The changelogs belong to others then."""
+    world = tell(*WITH_WORK, transactional=False)
+
+    def refuse(*_: object) -> None:
+        raise TaskMigratedError("another member has the tasks")
+
+    monkeypatch.setattr(world.producer, "commit", refuse)
+    world.log.journal.clear()
+    with pytest.raises(TaskMigratedError):
+        world.manager.close(commit=True)
+    assert world.log.journal == [*CLOSE_ALL, "abort"]
+
+
+def test_nothing_is_taken_back_of_a_task_whose_state_shows_to_be_corrupt_at_the_end(
+    tell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its stores hold must not come to its changelogs."""
+    world = tell(*WITH_WORK, transactional=False)
+    taken_back: list[TaskId] = []
+
+    def take_back(guard: ChangelogGuard, tasks: list[ActiveTask]) -> list[Undone]:
+        taken_back.extend(task.task_id for task in tasks)
+        return []
+
+    def find_corrupt() -> None:
+        raise StateCorruptedError("a block of the database is damaged")
+
+    monkeypatch.setattr(ChangelogGuard, "take_back", take_back)
+    monkeypatch.setattr(world.tasks()[COUNTS_1].state, "flush_caches", find_corrupt)
+    with pytest.raises(StateCorruptedError):
+        world.manager.close(commit=True)
+    assert taken_back == [COUNTS_0, PLAIN]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("transactional", [True, False])
+def test_what_a_commit_has_brought_to_the_log_but_not_to_the_stores_is_not_taken_back(
+    tell: Any, transactional: bool, commit: bool
+) -> None:
+    world = tell(*WITH_WORK, ("fill_disk", commit), transactional=transactional)
+    assert not world.may_count_twice
+    world.settle()
+    world.check_results()
+
+
 def test_what_leaves_while_it_is_restored_is_not_read_any_more(tell: Any) -> None:
     world = tell(
         ("assign", COUNTS_0), ("round",), *[("feed", COUNTS_0, 3), ("work",), ("commit",)] * 20, ("restart", True),
@@ -218,7 +294,7 @@ def test_what_leaves_while_it_is_restored_is_not_read_any_more(tell: Any) -> Non
 
 
 @pytest.mark.parametrize("transactional", [True, False])
-def test_stores_are_told_the_time_of_the_last_commit_if_changelogs_may_be_ahead_of_it(
+def test_stores_get_the_time_of_the_last_commit_if_changelogs_may_be_ahead_of_it(
     tell: Any, transactional: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits: list[int] = []
@@ -232,7 +308,7 @@ def test_stores_are_told_the_time_of_the_last_commit_if_changelogs_may_be_ahead_
     assert limits == ([] if transactional else [4])
 
 
-def test_stores_are_told_the_stream_time_in_force_if_more_was_seen(
+def test_stores_get_the_stream_time_in_force_if_more_was_seen(
     tell: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their changelogs hold what was seen beyond it, and records before that are still to come."""
@@ -286,6 +362,10 @@ def test_stories_that_failed_once_end_well(tell: Any, story: list[Event], transa
 
 task_ids = st.sampled_from(TASKS)
 stateful_ids = st.sampled_from([COUNTS_0, COUNTS_1])
+INTERRUPTIONS: list[Event] = [
+    ("revive",), ("lose",), ("assign",), ("restart", True), ("restart", False), ("fill_disk", True),
+    ("fill_disk", False),
+]  # fmt: skip
 
 
 class Lives(RuleBasedStateMachine):
@@ -346,7 +426,7 @@ class Lives(RuleBasedStateMachine):
     def corrupt(self, task: TaskId, name: str) -> None:
         self._tell(name, task)
 
-    @rule(event=st.sampled_from([("revive",), ("lose",), ("assign",), ("restart", True), ("restart", False)]))
+    @rule(event=st.sampled_from(INTERRUPTIONS))
     def interrupt(self, event: Event) -> None:
         self._tell(*event)
 

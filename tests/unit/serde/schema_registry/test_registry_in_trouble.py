@@ -52,7 +52,7 @@ def named(serde: Any, registry: SchemaRegistry) -> Any:
         (b"\xff" * 20, "it begins with 255"),
     ],
 )
-def test_a_record_of_something_else_is_told_by_its_first_byte(
+def test_a_record_of_something_else_is_known_by_its_first_byte(
     mock, serde: Any, value: Any, data: bytes, why: str
 ):
     with pytest.raises(SerializationError) as caught:
@@ -146,7 +146,7 @@ def test_what_was_learnt_needs_no_registry(registry, server: RegistryServer, ser
     assert len(server.requests) == asked
 
 
-def test_an_incompatible_schema_is_told_with_its_subject(registry, server: RegistryServer):
+def test_an_incompatible_schema_is_reported_with_its_subject(registry, server: RegistryServer):
     AvroSerde(ORDER, registry=registry).serializer("orders")({"id": 1})
     server.frozen.add("orders-value")
     with pytest.raises(SchemaRegistryError) as caught:
@@ -164,7 +164,7 @@ def test_an_incompatible_schema_is_told_with_its_subject(registry, server: Regis
     "url,login",
     [("http://alice:hunter3@{}", {}), ("http://{}", {"basic.auth.user.info": f"alice:{SECRET}3"})],
 )
-def test_a_refused_login_is_told_without_it(server: RegistryServer, url: str, login: dict[str, str]):
+def test_a_refused_login_is_reported_without_it(server: RegistryServer, url: str, login: dict[str, str]):
     server.login = f"alice:{SECRET}"
     registry = SchemaRegistry(url.format(server.url.removeprefix("http://")), login)
     with pytest.raises(SchemaRegistryError) as caught:
@@ -207,7 +207,7 @@ def test_the_second_address_is_asked_if_the_first_is_away(server: RegistryServer
         ),
     ],
 )
-def test_certificates_that_are_not_there_are_told(settings: dict[str, str], what: str):
+def test_certificates_that_are_not_there_are_reported(settings: dict[str, str], what: str):
     with pytest.raises(ConfigError) as caught:
         AvroSerde(ORDER, registry=SchemaRegistry("https://localhost:1", settings)).serializer("t")({"id": 1})
     assert caught.value.what == what

@@ -135,7 +135,7 @@ def test_a_schema_may_refer_to_another_subjects(registry: SchemaRegistry):
         (Path("no/such.avsc"), "no/such.avsc does not contain a schema"),
     ],
 )
-def test_a_schema_that_is_none_is_told_before_anything_runs(wrong: Any, what: str):
+def test_a_schema_that_is_none_is_reported_before_anything_runs(wrong: Any, what: str):
     with pytest.raises(TopologyError) as caught:
         AvroSerde(wrong)
     assert caught.value.what == what

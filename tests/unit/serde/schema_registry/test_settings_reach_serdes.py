@@ -68,7 +68,7 @@ class OfUsers(Serde[Any]):
     ],
     ids=lambda s: type(s).__name__,
 )
-def test_serdes_within_serdes_are_told(serde: Any, inner: Any):
+def test_serdes_within_serdes_get_them(serde: Any, inner: Any):
     configured = serde.configured(SETTINGS)
     assert registry_of(inner(configured)) == SchemaRegistry(URL)
     assert type(configured) is type(serde)
@@ -179,7 +179,7 @@ def test_a_subject_by_record_needs_a_record(mock: SchemaRegistry):
         AvroSerde(ORDER, value_subject="records")
 
 
-def test_every_serde_of_a_topology_is_told():
+def test_every_serde_of_a_topology_gets_them():
     builder = StreamsBuilder()
     orders = builder.stream("orders", key=AvroSerde(ORDER, Order), value=AvroSerde(ORDER, Order))
     table = builder.table("others", key=AvroSerde(ORDER, Order), value=AvroSerde(ORDER, Order))
@@ -258,13 +258,13 @@ def test_settings_in_force_are_shown_one_by_one_without_secrets():
         ("basic.auth.credentials.source", "SASL_INHERIT", "USER_INFO or URL"),
     ],
 )
-def test_a_wrong_setting_is_told_with_what_would_be_right(name: str, value: str, expected: str):
+def test_a_wrong_setting_is_reported_with_what_would_be_right(name: str, value: str, expected: str):
     with pytest.raises(ConfigError) as caught:
         StreamsConfig.from_mapping({"application_id": "app", name: value})
     assert expected in caught.value.why
 
 
-def test_a_misspelt_setting_is_told_with_the_right_one():
+def test_a_misspelt_setting_is_reported_with_the_right_one():
     with pytest.raises(ConfigError) as caught:
         App("app", schema_registry_uri="http://localhost:8081")
     assert caught.value.hint == "did you mean schema_registry_url?"

@@ -215,7 +215,7 @@ CENTS = struct(("cents", int, 0))
         (dict[str, int], Order, [("", LOSES, "was a mapping, of which only the fields are read now")]),
     ],
 )
-def test_each_change_is_told_with_its_place(was: Any, now: Any, expected: list[Any]) -> None:
+def test_each_change_is_reported_with_its_place(was: Any, now: Any, expected: list[Any]) -> None:
     found = compare(schema_of(JsonSerde(was)), schema_of(JsonSerde(now)))
     told = [(finding.path, finding.effect, finding.why) for finding in found]
     assert told[: len(expected)] == expected

@@ -87,7 +87,7 @@ def test_without_old_values_none_is_looked_up() -> None:
         assert output.changes[-1][:3] == ("A", 400, None)
 
 
-def test_a_deletion_of_what_was_never_stored_is_neither_written_nor_told() -> None:
+def test_a_deletion_of_what_was_never_stored_is_neither_written_nor_forwarded() -> None:
     with Task(timestamped(**CACHED)) as task:
         output = Output(task)
         task.store.put("A", (1, 5))
@@ -99,7 +99,7 @@ def test_a_deletion_of_what_was_never_stored_is_neither_written_nor_told() -> No
         assert len(task.store.cache) == 0
 
 
-def test_a_deletion_of_a_stored_key_is_told_with_the_record_s_own_time() -> None:
+def test_a_deletion_of_a_stored_key_is_forwarded_with_the_record_s_own_time() -> None:
     with Task(timestamped(**CACHED)) as task:
         output = Output(task)
         task.store.put("A", (1, 5))

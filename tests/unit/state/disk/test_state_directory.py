@@ -158,7 +158,7 @@ def test_a_damaged_offsets_file_asks_for_a_restore(content: str, tmp_path: Path)
         Task(key_value(), directory=tmp_path / "0_1")
 
 
-def test_stores_without_the_file_that_tells_their_format_ask_for_a_restore(tmp_path: Path) -> None:
+def test_stores_without_the_file_that_names_their_format_ask_for_a_restore(tmp_path: Path) -> None:
     fill(tmp_path / "0_1")
     (tmp_path / "0_1" / OFFSETS_FILE).unlink()
     with pytest.raises(StateCorruptedError, match="format"):

@@ -72,7 +72,7 @@ def test_a_manifest_with_another_offset_is_refused(machines: Machines) -> None:
         Manifest.from_bytes(changed, "there")
 
 
-def test_a_manifest_of_another_format_is_told_apart_from_a_damaged_one(machines: Machines) -> None:
+def test_a_manifest_of_another_format_is_distinguished_from_a_damaged_one(machines: Machines) -> None:
     name = find_manifests(machines.folder, OF_TASK)[0]
     whole = machines.folder.read(f"{OF_TASK}/{name}")
     with pytest.raises(OtherFormatError, match="a snapshot has format 2"):

@@ -83,7 +83,7 @@ def test_every_entry_is_read_as_it_was_written(
 
 
 @pytest.mark.parametrize("cut, more", [(-1, b""), (None, b"x"), (0, b""), (40, b"")])
-def test_damaged_entries_are_told(cut: int | None, more: bytes) -> None:
+def test_damaged_entries_are_reported(cut: int | None, more: bytes) -> None:
     packed = BufferedChange(5, b"p", None, b"n", CONTEXT).packed()
     with pytest.raises(StateCorruptedError, match="cannot be read"):
         unpacked(packed[:cut] + more)

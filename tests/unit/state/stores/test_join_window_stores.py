@@ -81,7 +81,7 @@ def test_what_is_older_than_the_retention_is_not_found(side: Side) -> None:
     assert side.between("a", 0, 100) == [(40, "new")]
 
 
-def test_it_goes_on_counting_where_it_was_told_to(side: Side) -> None:
+def test_it_goes_on_counting_where_it_is_set_to(side: Side) -> None:
     side.store.go_on(SEQUENCE_MAX, 50)
     side.put("a", "1", 60)
     side.put("a", "2", 60)

@@ -40,7 +40,7 @@ def test_a_key_has_the_value_that_was_put_last_before(task: Task) -> None:
     assert task.store.get("b") is None
 
 
-def test_put_tells_when_the_version_ends(task: Task) -> None:
+def test_put_says_when_the_version_ends(task: Task) -> None:
     assert task.store.put("a", "1", 10) == VALID_TO_UNDEFINED
     assert task.store.put("a", "3", 30) == VALID_TO_UNDEFINED
     assert task.store.put("a", "2", 20) == 30

@@ -231,7 +231,7 @@ def test_timestamped_windows_log_the_plain_value_with_its_time() -> None:
             assert read_all(store.fetch("a", 0, 50)) == [(20, (8, 40))]
 
 
-def test_a_flush_tells_window_new_old_and_time_and_reads_add_nothing_to_the_cache() -> None:
+def test_a_flush_gives_window_new_old_and_time_and_reads_add_nothing_to_the_cache() -> None:
     with Task(timestamped_window(cached=True)) as task:
         store, told = task.store, []
         store.on_flush(lambda *change: told.append(change[:5]), True)
@@ -302,7 +302,7 @@ def test_looking_for_sliding_windows_in_memory_comes_by_all_that_are_cached() ->
         assert list(task.store.cache.entries) == [(b"a", 70), *walked]
 
 
-def test_keys_that_hold_zero_bytes_are_told_apart(tmp_path: Path) -> None:
+def test_keys_that_hold_zero_bytes_are_distinguished(tmp_path: Path) -> None:
     for settings in ({}, {"on_disk": True}, {"persistent": False}):
         with open_task(settings, tmp_path, key_serde=BYTES, retention_ms=DAY) as task:
             keys = [b"", b"\x00", b"\x00" * 8, b"\x00" * 20, b"a", b"a\x00"]

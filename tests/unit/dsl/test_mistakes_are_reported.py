@@ -1,4 +1,4 @@
-"""What a program gets wrong is told where it is written, with what to do instead."""
+"""What a program gets wrong is reported where it is written, with what to do instead."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_two_repartition_topics_of_one_name_are_to_be_named_apart():
     assert "repartition=" in caught.value.hint
 
 
-def test_an_initializer_that_is_no_function_is_told_what_is_wanted():
+def test_an_initializer_that_is_no_function_is_reported_with_what_is_wanted():
     grouped = App("a").stream("t", key=str, value=str).group_by_key()
     with pytest.raises(TopologyError, match="give it a function of no arguments"):
         grouped.aggregate([], lambda words, word: [*words, word])

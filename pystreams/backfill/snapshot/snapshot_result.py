@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pystreams.backfill.application import application_here, check_fingerprint
+from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.inline import InlineExecutor
-from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.store_entries import StoreEntry, store_rows
 from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome

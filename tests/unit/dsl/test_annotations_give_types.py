@@ -1,4 +1,4 @@
-"""A function's annotation tells the type of what it returns, where neither the step nor a setting does."""
+"""A function's annotation gives the type of what it returns, where neither the step nor a setting does."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_annotation_is_the_type_of_what_is_written(steps, shown):
     assert played(steps) == shown
 
 
-def test_an_initializer_tells_the_type_of_its_aggregate():
+def test_an_initializer_gives_the_type_of_its_aggregate():
     def nothing() -> Trip:
         return Trip("", 0)
 
@@ -116,7 +116,7 @@ def test_an_initializer_tells_the_type_of_its_aggregate():
     assert shown == "out k Trip(station='all', minutes=7) @2"
 
 
-def test_a_joiner_tells_the_type_of_what_it_joins():
+def test_a_joiner_gives_the_type_of_what_it_joins():
     steps = lambda a: lines(a).join(a.table("names", key=str, value=str), named)  # noqa: E731 - as programs do
     shown = played(steps, ("names", "k", "Harbour", 1))
     assert shown == "out k Trip(station='Harbour', minutes=4) @2"

@@ -1,4 +1,4 @@
-"""What ends ``run`` is raised by it, and not told a second time in the log."""
+"""What ends ``run`` is raised by it, and not reported a second time in the log."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_failure_that_a_new_thread_makes_up_for_is_in_the_log(
     assert log.table("out") == {"k": 1}
 
 
-def test_without_run_nobody_else_tells_it(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_run_nobody_else_reports_it(log: Log, caplog: pytest.LogCaptureFixture) -> None:
     streams = log.start(failing(log, 1))
     eventually(lambda: streams.finished, "the end")
     assert len(tracebacks(caplog)) == 1

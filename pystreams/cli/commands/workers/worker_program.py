@@ -271,8 +271,8 @@ def failure_of(error: StreamsError) -> Failure:
 
 
 def main() -> NoReturn:
-    """``python -m pystreams.cli.commands.workers.worker --application NAME --number N --channel DESCRIPTOR --questions
-    DESCRIPTOR``.
+    """``python -m pystreams.cli.commands.workers.worker_program --application NAME --number N --channel DESCRIPTOR
+    --questions DESCRIPTOR``.
 
     The first two arguments only serve to recognize the process in ``ps``.
     """
