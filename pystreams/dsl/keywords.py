@@ -74,7 +74,7 @@ def _check_positional(name: str, method: Callable[..., Any], count: int) -> None
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def checked(*args: Any, **keywords: Any) -> Any:
+    def _check_and_call(*args: Any, **keywords: Any) -> Any:
         name = f"{type(args[0]).__name__}.{method.__name__}" if args else method.__qualname__
         _check_positional(name, method, len(args) - 1)
         known = _keywords(method)
@@ -82,4 +82,4 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
             check_keywords(name, keywords, known)
         return method(*args, **keywords)
 
-    return checked
+    return _check_and_call

@@ -28,7 +28,7 @@ from pystreams.topology.arguments import (
     topic_names,
 )
 from pystreams.topology.built import BuiltTopology
-from pystreams.topology.deferred import DeferredSerde
+from pystreams.topology.deferred import DeferredSerde, Origin
 from pystreams.topology.describe import describe
 from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
 from pystreams.topology.subtopology import Serdes, TopologyParts, build
@@ -88,8 +88,8 @@ class Topology(Wiring):
         """The topology in the form that an application runs: internal topics carry its id, and every serde is known.
 
         The defaults apply to sources, stores and sinks without a type. Without defaults (or with bytes, the default
-        of the settings) sources read bytes, text stays text, and any other unknown type is a ``TopologyError`` that
-        names the step. ``serde_settings`` are passed to all serdes.
+        of the settings) sources read bytes, text stays text, and all other unknown types are one ``TopologyError``
+        that names the calls which leave them open. ``serde_settings`` are passed to all serdes.
         """
         parts = TopologyParts(
             self.node_groups(),
@@ -219,8 +219,8 @@ class Topology(Wiring):
                 parents,
                 topic if isinstance(topic, str) else None,
                 topic_chooser(topic, f"sink {name}"),
-                DeferredSerde("its keys") if key is None else serde_for(key),
-                DeferredSerde("its values") if value is None else serde_for(value),
+                DeferredSerde(Origin(f"the keys that {name} writes")) if key is None else serde_for(key),
+                DeferredSerde(Origin(f"the values that {name} writes")) if value is None else serde_for(value),
                 checked_partitioner(partitioner, name),
             )
         )
