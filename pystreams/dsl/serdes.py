@@ -12,7 +12,7 @@ from pystreams.serde import BYTES, STR, serde_for
 from pystreams.serde.base import AnySerde, TypeOrSerde
 from pystreams.serde.primitives import VALUE_TYPES, StrSerde
 from pystreams.serde.shapes import type_name
-from pystreams.topology.deferred import PASS, DeferredSerde, Origin
+from pystreams.topology.deferred import DeferredSerde, Origin
 
 __all__ = [
     "TypeOrSerde",
@@ -62,7 +62,7 @@ def returned_by(
         try:
             return serde_for(kind)
         except TopologyError:
-            return DeferredSerde(Origin(what, f"there is no serde for {type_name(kind)}", PASS))
+            return DeferredSerde(Origin(what, f"there is no serde for {type_name(kind)}"))
     if given is not None:
         return serde_for(given)
     fallback = _annotated(function, part, inputs)
@@ -77,9 +77,7 @@ def _result(what: str, function: UserFunction) -> Origin:
         return Origin(what, "a lambda has no annotation", _ANNOTATE)
     if returned_type(function.call) is None:
         return Origin(what, f"no annotation says what {function.location} returns", _ANNOTATE)
-    return Origin(
-        what, f"the annotation of {function.location} gives no type that can be written", _ANNOTATE
-    )
+    return Origin(what, f"the annotation of {function.location} gives no type that can be written", _ANNOTATE)
 
 
 def _annotated(function: UserFunction, part: Returned, inputs: tuple[AnySerde, ...]) -> AnySerde | None:

@@ -96,6 +96,11 @@ def source_serde(given: type | AnySerde | None, part: str, name: str) -> AnySerd
     return DeferredSerde(Origin(f"the {part}s of {name}"), BYTES) if given is None else serde_for(given)
 
 
+def sink_serde(given: type | AnySerde | None, part: str, name: str) -> AnySerde:
+    """The serde of a sink's keys or values, whose type must be given here or as a default."""
+    return DeferredSerde(Origin(f"the {part}s that {name} writes")) if given is None else serde_for(given)
+
+
 def default_serde(configured: type | AnySerde | None) -> AnySerde | None:
     """The configured default. ``bytes`` counts as none, because it is the setting's own default; a function that
     returns bytes says so by its type."""

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
 from pystreams.serde import BYTES
 from pystreams.serde.base import AnySerde, Serde
 from pystreams.user_code import Call, users_call
-
-#: What to do about a type that is missing. ``{}`` stands for the argument that gives it: ``key=``.
-PASS: Final = "pass {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +15,13 @@ class Origin:
     """Where keys or values come from whose type may be missing, for the error of those whose type is.
 
     ``data`` names them (``"the value that KSTREAM-MAPVALUES-0000000001 computes"``), ``reason`` says why their type is
-    not known, ``remedy`` what to do about it, and ``call`` is the call in the program that makes them.
+    not known, ``remedy`` what to do about it (``{}`` stands for the argument that gives it: ``key=``), and ``call`` is
+    the call in the program that makes them.
     """
 
     data: str
     reason: str = "the program gives no type for it"
-    remedy: str = PASS
+    remedy: str = "pass {}"
     call: Call | None = field(default_factory=users_call)
 
 

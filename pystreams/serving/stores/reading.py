@@ -135,7 +135,7 @@ def read_page(store: Any, reading: Reading, deadline: Deadline) -> Page:
             wanted = iter(heapq.nsmallest(reading.question.limit + 1, wanted, key=lambda entry: entry.place))
         page = _page(wanted, reading)
     if reading.kind in _WINDOW and not page.entries:
-        return page._replace(kept_from_ms=max(0, store.first_visible_ms))
+        return Page([], more=False, kept_from_ms=max(0, store.first_visible_ms))
     return page
 
 

@@ -133,7 +133,9 @@ def test_a_misspelt_argument_of_windows_is_answered_with_the_one_that_was_meant(
 
 def test_windows_take_the_arguments_that_need_no_name():
     assert TimeWindows.tumbling(10) == TimeWindows.hopping(10, advance=10)
-    with pytest.raises(TypeError, match=r"^TimeWindows\.hopping\(\) takes 1 argument without a name \(size\)"):
+    with pytest.raises(
+        TypeError, match=r"^TimeWindows\.hopping\(\) takes 1 argument without a name \(size\)"
+    ):
         TimeWindows.hopping(10, 5)
 
 

@@ -142,6 +142,16 @@ def test_a_function_whose_results_have_no_known_type_is_named():
     assert missing_types(app).why == f"no annotation says what {place} returns"
 
 
+def test_a_sink_of_the_low_level_api_without_types_is_told_with_its_line():
+    topology = Topology().add_source("in", "t", key=str, value=str)
+    topology.add_sink("out", "o", "in"), (calling := here())
+    with pytest.raises(
+        TopologyError, match=r"^add_sink has no key type, add_sink has no value type\n"
+    ) as caught:
+        topology.build("a")
+    assert caught.value.line == calling
+
+
 def test_a_name_given_twice_is_told_with_both_lines():
     app = App("a")
     app.stream("t").filter(bool, step="odd"), (first := here())
