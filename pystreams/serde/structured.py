@@ -164,7 +164,7 @@ def _misfit(error: Exception) -> str:
     pydantic = sys.modules.get("pydantic")
     if pydantic is None or not isinstance(error, pydantic.ValidationError):
         return ""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
+    found = cast("Any", error).errors(include_url=False, include_input=False, include_context=False)
     if any(one["type"] == "json_invalid" for one in found):
         return ""
     # The places without the values: those are the user's data.
