@@ -74,7 +74,8 @@ class StreamsError(Exception):
     def _text(self) -> str:
         lines = [self.what]
         if self.place:
-            lines.append(f"  where: {self.place}")
+            # There may be several places, one a line.
+            lines.append(f"  where: {self.place}".replace("\n", "\n" + " " * 9))
         if self.why:
             lines.append(f"  why: {self.why}")
         if self.hint:

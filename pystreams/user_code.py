@@ -47,6 +47,13 @@ class Place(NamedTuple):
         return f"{self.file}, line {self.line}" if self.file.startswith("<") else f"{self.file}:{self.line}"
 
 
+class Call(NamedTuple):
+    """A call of a public function or method of pystreams: its name, and the line of the program."""
+
+    function: str
+    place: Place
+
+
 class Cell(NamedTuple):
     """One run of a cell of a notebook. ``identity`` is the same when the cell is run again."""
 
@@ -70,12 +77,21 @@ def from_user_code(error: BaseException) -> bool:
 
 def caller() -> Place | None:
     """The line of the user's program that called pystreams. None if a command, a thread or a test runner called it."""
+    call = users_call()
+    return None if call is None else call.place
+
+
+def users_call() -> Call | None:
+    """The call of pystreams in the user's program that is running now. None: as for ``caller``."""
+    function = ""
     for frame in _frames():
-        file = frame.f_code.co_filename
+        file, name = frame.f_code.co_filename, frame.f_code.co_name
         if is_the_users(file) or (file == _TEXT and frame.f_globals.get("__name__") == "__main__"):
-            return Place.of(file, frame.f_lineno)
+            return Call(function, Place.of(file, frame.f_lineno))
         if file.startswith(_LIBRARIES):
             return None
+        if file.startswith(_PYSTREAMS) and name[0] not in "_<":
+            function = name
     return None
 
 

@@ -123,6 +123,8 @@ def _served(
         server = HttpServer(
             options.address, watched, stores, peers, token=token, open_to_all=http.open_to_all, tls=tls
         )
+        if not server.closed:
+            command_log.info("The live page, for a browser, is at %s/.", server.url)
         command_log.info(
             "Metrics, health and stores are at %s: /metrics, /live, /ready, /stores%s.",
             server.url,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
+from pystreams.dsl.misspelt import answers_misspelt
 from pystreams.errors import TopologyError
 
 _INT64_MIN = -(1 << 63)
 
 
+@answers_misspelt
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
     """The largest difference in time of two records that are joined: the right record may be from ``before_ms`` earlier

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import BuiltinFunctionType
-from typing import Any
+from typing import Any, Final
 
 from pystreams.dsl.annotations import Returned, returned_type, type_of_part
 from pystreams.errors import TopologyError
@@ -11,7 +11,8 @@ from pystreams.functions import UserFunction
 from pystreams.serde import BYTES, STR, serde_for
 from pystreams.serde.base import AnySerde, TypeOrSerde
 from pystreams.serde.primitives import VALUE_TYPES, StrSerde
-from pystreams.topology.deferred import DeferredSerde
+from pystreams.serde.shapes import type_name
+from pystreams.topology.deferred import DeferredSerde, Origin
 
 __all__ = [
     "TypeOrSerde",
@@ -24,6 +25,9 @@ __all__ = [
     "returned_by",
 ]
 
+_ANNOTATE: Final = "annotate what the function returns (def f(value) -> str), or pass {}"
+_ALIKE: Final = "have both inputs the same type: pass {} where they are made"
+
 
 def given_or(given: Any, otherwise: AnySerde) -> AnySerde:
     """The serde for the argument ``key=`` or ``value=`` if it was given, else ``otherwise``."""
@@ -32,16 +36,17 @@ def given_or(given: Any, otherwise: AnySerde) -> AnySerde:
 
 def read_from_topic(given: Any, what: str) -> AnySerde:
     """The serde of a source: bytes, unless a type is given here or as a default."""
-    return given_or(given, DeferredSerde(what, BYTES))
+    return given_or(given, DeferredSerde(Origin(what), BYTES))
 
 
 def computed(given: Any, what: str, location: str, *inputs: AnySerde) -> AnySerde:
-    """The serde of a value that is computed at ``location``, whose type is only known if it is ``given``.
+    """The serde of a value that the processors of ``location`` compute, whose type is only known if it is ``given``.
 
     Without it, text is assumed if the input is text, because most untyped programs split lines and pick words (and any
     other value fails at once when it is written as text). Otherwise the type must be given.
     """
-    return given_or(given, DeferredSerde(what, _text_of_text(inputs), location=location))
+    origin = Origin(what, f"nothing tells which type the processors of {location} make")
+    return given_or(given, DeferredSerde(origin, _text_of_text(inputs)))
 
 
 def returned_by(
@@ -57,11 +62,22 @@ def returned_by(
         try:
             return serde_for(kind)
         except TopologyError:
-            return DeferredSerde(what, location=function.location)
+            return DeferredSerde(Origin(what, f"there is no serde for {type_name(kind)}"))
     if given is not None:
         return serde_for(given)
     fallback = _annotated(function, part, inputs)
-    return DeferredSerde(what, fallback, location=function.location)
+    return DeferredSerde(_result(what, function), fallback)
+
+
+def _result(what: str, function: UserFunction) -> Origin:
+    """The origin of results of ``function``: why their type is not known, if it is not."""
+    if function.is_expression:
+        return Origin(what, "the type of the expression's fields is not known")
+    if getattr(function.call, "__name__", "") == "<lambda>":
+        return Origin(what, "a lambda has no annotation", _ANNOTATE)
+    if returned_type(function.call) is None:
+        return Origin(what, f"no annotation says what {function.location} returns", _ANNOTATE)
+    return Origin(what, f"the annotation of {function.location} gives no type that can be written", _ANNOTATE)
 
 
 def _annotated(function: UserFunction, part: Returned, inputs: tuple[AnySerde, ...]) -> AnySerde | None:
@@ -94,7 +110,7 @@ def aggregate_serde(initializer: UserFunction, store: str) -> AnySerde:
     if isinstance(initializer.call, type):
         return serde_for(initializer.call)
     fallback = _annotated(initializer, Returned.WHOLE, ())
-    return DeferredSerde(f"the aggregate in store {store}", fallback, location=initializer.location)
+    return DeferredSerde(_result(f"the aggregate in store {store}", initializer), fallback)
 
 
 def is_text(serde: AnySerde) -> bool:
@@ -121,6 +137,7 @@ def common(one: AnySerde, other: AnySerde, what: str) -> AnySerde:
     """The common serde of records from two streams, if there is one."""
     if one is other:
         return one
+    origin = Origin(what, "its inputs have no type in common", _ALIKE)
     if isinstance(one, DeferredSerde) and isinstance(other, DeferredSerde) and one.fallback is other.fallback:
-        return DeferredSerde(what, one.fallback)
-    return DeferredSerde(what)
+        return DeferredSerde(origin, one.fallback)
+    return DeferredSerde(origin)

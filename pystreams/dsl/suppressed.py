@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from pystreams.dsl import table
 from pystreams.dsl.context import Place
 from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
+from pystreams.dsl.misspelt import answers_misspelt
 from pystreams.dsl.operators.session_aggregate import SessionAggregate
 from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
 from pystreams.dsl.operators.suppress import Suppress
@@ -33,6 +34,7 @@ class WhenFull(Enum):
     SHUT_DOWN = "shut_down"
 
 
+@answers_misspelt
 @dataclass(frozen=True, slots=True)
 class Suppressed(Generic[K_contra]):
     """Which changes of a table are held back, and for how long: ``until_window_closes`` or ``until_time_limit``.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
+from pystreams.dsl.misspelt import answers_misspelt
 from pystreams.errors import TopologyError
 from pystreams.stream_time import TIME_MAX
 
@@ -27,6 +28,7 @@ class EmitStrategy(Enum):
         return EmitStrategy.ON_WINDOW_CLOSE
 
 
+@answers_misspelt
 @dataclass(frozen=True, slots=True)
 class TimeWindows:
     """Windows of a fixed size, aligned to the epoch: ``tumbling`` or ``hopping``.
@@ -65,6 +67,7 @@ class TimeWindows:
         return self.size_ms + self.grace_ms
 
 
+@answers_misspelt
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows:
     """One window for each key, which starts at ``start_ms`` and never ends; earlier records are in no window.
@@ -98,6 +101,7 @@ class UnlimitedWindows:
         return TIME_MAX
 
 
+@answers_misspelt
 @dataclass(frozen=True, slots=True)
 class SlidingWindows:
     """Windows of records whose times differ by at most the time difference: one window ends with each record, and one
@@ -130,6 +134,7 @@ class SlidingWindows:
         return 2 * self.difference_ms + self.grace_ms
 
 
+@answers_misspelt
 @dataclass(frozen=True, slots=True)
 class SessionWindows:
     """Sessions: records of a key with no longer pause between them than the gap. A session starts with its first record

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from pystreams.errors import TopologyError
 from pystreams.serde.schemas.finding import Schema
 
 T = TypeVar("T")
+
+#: The advice about bytes that a serde cannot read.
+WRITTEN_AS: Final = "read the topic with the types it was written with (key=, value=)"
 
 
 class Serde(Generic[T]):

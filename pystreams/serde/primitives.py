@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn
 import msgspec
 
 from pystreams.errors import SerializationError
-from pystreams.serde.base import Serde
+from pystreams.serde.base import WRITTEN_AS, Serde
 from pystreams.serde.schemas.finding import Schema
 
 _INTS = {8: struct.Struct(">q"), 4: struct.Struct(">i"), 2: struct.Struct(">h")}
@@ -268,7 +268,7 @@ def _wrong_length(kind: str, expected: int, data: bytes, topic: str) -> Serializ
     return SerializationError(
         f"{expected} byte{'' if expected == 1 else 's'} expected for {kind}, {len(data)} found",
         where=f"topic {topic}",
-        hint="check that the topic was written with this type",
+        hint=WRITTEN_AS,
     )
 
 

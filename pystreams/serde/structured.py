@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, TypeVar, cast, overload
@@ -9,7 +10,7 @@ from typing import Any, ClassVar, TypeVar, cast, overload
 import msgspec
 
 from pystreams.errors import SerializationError
-from pystreams.serde.base import Serde
+from pystreams.serde.base import WRITTEN_AS, Serde
 from pystreams.serde.pydantic_models import PydanticModels
 from pystreams.serde.schemas.finding import Schema
 from pystreams.serde.schemas.pydantic_types import typed_schema
@@ -74,14 +75,25 @@ class _StructuredSerde(Serde[T]):
             try:
                 return decode(data)
             except (ValueError, RecursionError) as error:
-                raise SerializationError(
-                    f"{len(data)} bytes could not be deserialized as {self!r}",
-                    where=f"topic {topic}",
-                    why=f"{type(error).__name__}: {error}",
-                    hint="check that the topic was written with this type",
-                ) from error
+                raise self._unreadable(data, topic, error) from error
 
         return read
+
+    def _unreadable(self, data: bytes, topic: str, error: Exception) -> SerializationError:
+        where, misfit = f"topic {topic}", _misfit(error)
+        if misfit:
+            name = type_name(self.type)
+            return SerializationError(
+                f"the content does not fit {name}: {misfit}",
+                where=where,
+                hint=f"change {name} so that it fits (a field with a default may be missing)",
+            )
+        return SerializationError(
+            f"{len(data)} bytes could not be deserialized as {self!r}",
+            where=where,
+            why=f"{type(error).__name__}: {error}",
+            hint=WRITTEN_AS,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the type, because codecs cannot be pickled and can be made again of the type."""
@@ -143,6 +155,20 @@ class MsgpackSerde(_StructuredSerde[T]):
         if shape.holds_sets:
             return in_order, in_order, decode
         return encode_untyped if shape.untyped else as_it_is, in_order, decode
+
+
+def _misfit(error: Exception) -> str:
+    """What does not fit the type, if the bytes themselves have the format; otherwise an empty string."""
+    if isinstance(error, msgspec.ValidationError):
+        return str(error)
+    pydantic = sys.modules.get("pydantic")
+    if pydantic is None or not isinstance(error, pydantic.ValidationError):
+        return ""
+    found = cast("Any", error).errors(include_url=False, include_input=False, include_context=False)
+    if any(one["type"] == "json_invalid" for one in found):
+        return ""
+    # The places without the values: those are the user's data.
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}".removeprefix(": ") for one in found)
 
 
 #: The types of most leaves of values.

@@ -42,7 +42,8 @@ def pages(
     def overview(request: Request) -> Response:
         if live_page is not None and "text/html" in request.headers.get("accept", ""):
             return live_page.html()
-        return PlainTextResponse("".join(f"{path}\n" for path in paths), headers=FRESH)
+        lines = [] if live_page is None else [f"the live page, for a browser: {request.base_url}"]
+        return PlainTextResponse("".join(f"{line}\n" for line in [*lines, *paths]), headers=FRESH)
 
     app = Starlette(routes=[Route("/", overview), *routes], exception_handlers=HANDLERS)
     who = hosts, access or Access()

@@ -20,6 +20,7 @@ from typing import ClassVar
 
 from pystreams.errors import SerializationError, StreamsError
 from pystreams.nearest import not_among
+from pystreams.times import show_time
 
 
 class QueryError(StreamsError):
@@ -27,8 +28,9 @@ class QueryError(StreamsError):
 
     status: ClassVar[int]
     code: ClassVar[str]
-    #: Further headers of the answer.
+    #: Further headers of the answer, and further fields of its JSON.
     headers: Mapping[str, str] = MappingProxyType({})
+    fields: Mapping[str, int] = MappingProxyType({})
 
 
 class BadQueryError(QueryError):
@@ -94,6 +96,18 @@ def unknown_store(name: str, known: Iterable[str]) -> UnknownStoreError:
     """The error for a name that none of the ``known`` stores has."""
     shown = name[:200]
     return UnknownStoreError(f"there is no store {shown!r} to read", **not_among(shown, known, "there are"))
+
+
+def nothing_under(key: str, store: str, read: str, kept_from_ms: int | None) -> AbsentError:
+    """The error for a key under which there is nothing. ``read``: what was read. ``kept_from_ms``: windows that began
+    before this time have expired (0 or None: none that is known of)."""
+    expired = (
+        f"; windows that began before {show_time(kept_from_ms)} are no longer kept" if kept_from_ms else ""
+    )
+    error = AbsentError(f"store {store} has nothing under the key {key[:200]!r}", why=f"{read}{expired}")
+    if kept_from_ms:
+        error.fields = {"kept_from_ms": kept_from_ms}
+    return error
 
 
 def query_error(code: str, what: str, *, where: str, why: str, hint: str) -> QueryError:

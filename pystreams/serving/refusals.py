@@ -31,17 +31,20 @@ _CODES: Final = {404: "unknown-path", 405: "wrong-method"}
 
 def refusal(status: int, code: str, error: str, *, why: str = "", hint: str = "", **headers: str) -> Response:
     """The answer to a request that is refused."""
-    parts = {"code": code, "error": error, "why": why, "hint": hint}
-    return JSONResponse(
-        {name: part for name, part in parts.items() if part}, status, headers={**FRESH, **headers}
-    )
+    return _answer(status, {"code": code, "error": error, "why": why, "hint": hint}, headers)
+
+
+def _answer(status: int, parts: Mapping[str, str | int], headers: Mapping[str, str]) -> Response:
+    told = {name: part for name, part in parts.items() if part}
+    return JSONResponse(told, status, headers={**FRESH, **headers})
 
 
 def answer_to(error: QueryError) -> Response:
     """The answer to a query without a result."""
     headers = {**error.headers, **(RETRY_AFTER if error.status == 503 else {})}
     why = "; ".join(filter(None, (error.why, error.where)))
-    return refusal(error.status, error.code, error.what, why=why, hint=error.hint, **headers)
+    parts = {"code": error.code, "error": error.what, "why": why, "hint": error.hint}
+    return _answer(error.status, {**parts, **error.fields}, headers)
 
 
 async def query_refused(_request: Request, error: Exception) -> Response:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pystreams.broker.port import Admin, TopicDescription, TopicSpec, retention_of
 from pystreams.config import StreamsConfig
 from pystreams.errors import TopicError
+from pystreams.nearest import did_you_mean
 from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
 from pystreams.topics.users_topics import users_topics
 from pystreams.topology.built import BuiltTopology
@@ -135,6 +136,8 @@ def _check_users_topics(
     if not missing:
         return
     uses = [f"{topic} ({'read' if topic in topics.read else 'written'})" for topic in missing]
+    meant = _meant(missing, set(existing) - topics.used)
+    it = "it" if len(missing) == 1 else "them"
     command = f"pystreams topics create {' '.join(missing)}"
     if config.on_kafka:
         command += f" --bootstrap-servers {config.bootstrap_servers}"
@@ -142,9 +145,19 @@ def _check_users_topics(
         f"{'a topic does' if len(missing) == 1 else 'topics do'} not exist: {', '.join(uses)}",
         where=f"application {built.application_id}, {where}",
         why="only the application's own topics (repartition, changelog) are created at start",
-        hint=f"create {'it' if len(missing) == 1 else 'them'} (--partitions sets the number of partitions): {command};"
+        hint=f"{meant}create {it} (--partitions sets the number of partitions): {command};"
         " `pystreams run --create-topics` does it, for development",
     )
+
+
+def _meant(missing: Sequence[str], others: Collection[str]) -> str:
+    """A question for each missing topic that resembles one of the ``others``, which the program does not name."""
+    near = {topic: did_you_mean(topic, others) for topic in missing}
+    if len(missing) == 1:
+        questions = list(filter(None, near.values()))
+    else:
+        questions = [f"{topic}: {question}" for topic, question in near.items() if question]
+    return f"{'; '.join(questions)}; or " if questions else ""
 
 
 def _verify(spec: TopicSpec, found: TopicDescription, where: str) -> None:

@@ -14,7 +14,7 @@ from pystreams.serde.base import AnySerde
 from pystreams.serde.primitives import BytesSerde
 from pystreams.state.spec import StoreSpec
 from pystreams.timestamps import resolve_extractor
-from pystreams.topology.deferred import DeferredSerde
+from pystreams.topology.deferred import DeferredSerde, Origin
 
 
 def topic_names(topics: str | Iterable[str]) -> tuple[str, ...]:
@@ -93,7 +93,12 @@ def checked_offset_reset(given: object, step: str) -> str:
 
 def source_serde(given: type | AnySerde | None, part: str, name: str) -> AnySerde:
     """The serde of a source's keys or values: bytes, unless a type is given here or as a default."""
-    return DeferredSerde(f"the {part}s of {name}", BYTES) if given is None else serde_for(given)
+    return DeferredSerde(Origin(f"the {part}s of {name}"), BYTES) if given is None else serde_for(given)
+
+
+def sink_serde(given: type | AnySerde | None, part: str, name: str) -> AnySerde:
+    """The serde of a sink's keys or values, whose type must be given here or as a default."""
+    return DeferredSerde(Origin(f"the {part}s that {name} writes")) if given is None else serde_for(given)
 
 
 def default_serde(configured: type | AnySerde | None) -> AnySerde | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -10,9 +10,10 @@ from pystreams.errors import TopologyError, declared_at
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology, GlobalStore, InternalTopic, SubTopology
-from pystreams.topology.deferred import resolved
+from pystreams.topology.deferred import DeferredSerde, Origin, resolved
 from pystreams.topology.fingerprint import fingerprint
 from pystreams.topology.java_collections import hash_set_order
+from pystreams.topology.missing_types import MissingType, MissingTypes
 from pystreams.topology.names import changelog_topic
 from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from pystreams.user_code import Place
@@ -43,21 +44,24 @@ class Serdes:
     default_value: AnySerde | None
     settings: Mapping[str, str]
 
-    def known(self, serde: AnySerde | None, *, needed_by: str, argument: str) -> AnySerde:
-        """The final serde. Raises ``TopologyError`` if it is not known."""
-        default = self.default_key if argument == "key" else self.default_value
-        found = resolved(serde, default, needed_by=needed_by, argument=argument)
+    def known(self, serde: AnySerde, argument: str, missing: Callable[[Origin], None]) -> AnySerde:
+        """The final serde. ``missing`` is called if it is not known."""
+        found = resolved(serde, self.default_key if argument == "key" else self.default_value, missing)
         return found.configured(self.settings) if self.settings else found
 
 
 def build(parts: TopologyParts, application_id: str, serdes: Serdes) -> BuiltTopology:
-    """Add the application id to internal topics, resolve serdes, and order everything as Java does."""
+    """Add the application id to internal topics, resolve serdes, and order everything as Java does.
+
+    Raises ``TopologyError`` with all types that are missing.
+    """
     builder = _Builder(parts, application_id, serdes)
     of_tasks = [nodes for nodes in parts.groups if nodes[0].name not in parts.global_stores]
     subtopologies = tuple(builder.subtopology(i, nodes) for i, nodes in enumerate(of_tasks))
     global_stores = tuple(
         builder.global_store(nodes) for nodes in parts.groups if nodes[0].name in parts.global_stores
     )
+    builder.missing.check()
     _check_former_names([spec for sub in subtopologies for spec in sub.stores])
     digest = fingerprint(subtopologies, global_stores)
     return BuiltTopology(application_id, subtopologies, digest, global_stores)
@@ -84,6 +88,7 @@ class _Builder:
         self._parts = parts
         self._application_id = application_id
         self._serdes = serdes
+        self.missing = MissingTypes()
 
     def subtopology(self, id: int, group: Sequence[Node]) -> SubTopology:
         nodes = tuple(self._node(node) for node in group)
@@ -110,7 +115,7 @@ class _Builder:
         source, processor = (self._node(node) for node in group)
         assert isinstance(source, SourceNode)
         assert isinstance(processor, ProcessorNode)
-        spec = self._store(self._parts.global_stores[source.name])
+        spec = self._store(self._parts.global_stores[source.name], self._parts.places[source.name])
         return GlobalStore(spec, source.topics[0], source, processor)
 
     def _node(self, node: Node) -> Node:
@@ -127,30 +132,44 @@ class _Builder:
             return replace(self._with_serdes(node), topic=topic)
 
         def resolve(serde: AnySerde, argument: str) -> AnySerde:
-            return self._serdes.known(serde, needed_by=node.name, argument=argument)
+            return self._known(serde, argument, node.name, self._parts.places[node.name])
 
         return replace(
             node, stores=hash_set_order(node.stores), operation=node.operation.with_serdes(resolve)
         )
 
     def _with_serdes(self, node: N) -> N:
-        key = self._serdes.known(node.key_serde, needed_by=node.name, argument="key")
-        value = self._serdes.known(node.value_serde, needed_by=node.name, argument="value")
+        place = self._parts.places[node.name]
+        key = self._known(node.key_serde, "key", node.name, place)
+        value = self._known(node.value_serde, "value", node.name, place)
         return replace(node, key_serde=key, value_serde=value)
+
+    def _known(
+        self, serde: AnySerde | None, argument: str, needed_by: str, needed_at: Place | None
+    ) -> AnySerde:
+        """The final serde; if its type is missing, that is noted."""
+        if serde is None:
+            serde = DeferredSerde(Origin(f"its {argument}s", call=None))
+
+        def missing(origin: Origin) -> None:
+            self.missing.add(MissingType(origin, argument, needed_by, needed_at))
+
+        return self._serdes.known(serde, argument, missing)
 
     def _stores(self, nodes: Sequence[Node]) -> tuple[StoreSpec, ...]:
         stores: dict[str, StoreSpec] = {}
         for node in nodes:
-            with declared_at(self._parts.places[node.name]):
+            place = self._parts.places[node.name]
+            with declared_at(place):
                 for name in node.stores if isinstance(node, ProcessorNode) else ():
                     if name not in stores:
-                        stores[name] = self._store(self._parts.stores[name])
+                        stores[name] = self._store(self._parts.stores[name], place)
         return tuple(stores.values())
 
-    def _store(self, spec: StoreSpec) -> StoreSpec:
+    def _store(self, spec: StoreSpec, place: Place | None) -> StoreSpec:
         needed_by = f"store {spec.name}"
-        key = self._serdes.known(spec.key_serde, needed_by=needed_by, argument="key")
-        value = self._serdes.known(spec.value_serde, needed_by=needed_by, argument="value")
+        key = self._known(spec.key_serde, "key", needed_by, place)
+        value = self._known(spec.value_serde, "value", needed_by, place)
         return replace(spec, key_serde=key, value_serde=value)
 
     def _decorate(self, topic: str) -> str:

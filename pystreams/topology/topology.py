@@ -11,7 +11,6 @@ from typing import Any, Self
 from pystreams.config import StreamsConfig
 from pystreams.errors import TopologyError
 from pystreams.processor import Partitioner, Processor
-from pystreams.serde import serde_for
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
 from pystreams.timestamps import Extractor, GlobalRecordTimestamp
@@ -22,13 +21,13 @@ from pystreams.topology.arguments import (
     checked_store,
     default_serde,
     extractor,
+    sink_serde,
     source_serde,
     store_list,
     topic_chooser,
     topic_names,
 )
 from pystreams.topology.built import BuiltTopology
-from pystreams.topology.deferred import DeferredSerde
 from pystreams.topology.describe import describe
 from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
 from pystreams.topology.subtopology import Serdes, TopologyParts, build
@@ -88,8 +87,8 @@ class Topology(Wiring):
         """The topology in the form that an application runs: internal topics carry its id, and every serde is known.
 
         The defaults apply to sources, stores and sinks without a type. Without defaults (or with bytes, the default
-        of the settings) sources read bytes, text stays text, and any other unknown type is a ``TopologyError`` that
-        names the step. ``serde_settings`` are passed to all serdes.
+        of the settings) sources read bytes, text stays text, and all other unknown types are one ``TopologyError``
+        that names the calls which leave them open. ``serde_settings`` are passed to all serdes.
         """
         parts = TopologyParts(
             self.node_groups(),
@@ -219,8 +218,8 @@ class Topology(Wiring):
                 parents,
                 topic if isinstance(topic, str) else None,
                 topic_chooser(topic, f"sink {name}"),
-                DeferredSerde("its keys") if key is None else serde_for(key),
-                DeferredSerde("its values") if value is None else serde_for(value),
+                sink_serde(key, "key", name),
+                sink_serde(value, "value", name),
                 checked_partitioner(partitioner, name),
             )
         )

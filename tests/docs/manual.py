@@ -11,7 +11,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = (DOCS / "dsl.md", *sorted((DOCS / "dsl").glob("*.md")), DOCS / "concepts.md")
 
-#: What docs/dsl.md says that all examples begin with.
+#: What the pages say that all examples begin with.
 PRELUDE = """\
 from datetime import timedelta
 

@@ -70,7 +70,10 @@ def test_an_application_shows_its_metrics_and_health_until_it_is_stopped(log, st
     eventually(lambda: get(run.address, "/ready").status == 200)
     assert get(run.address, "/live").status == 200
     assert scrape(run.address).total(f"{TASKS}_process_total") == 40
-    assert get(run.address, "/").text.split() == [
+    page = f"http://{run.address}/"
+    assert f"The live page, for a browser, is at {page}." in run.text
+    assert get(run.address, "/").text.splitlines() == [
+        f"the live page, for a browser: {page}",
         "/metrics",
         "/live",
         "/ready",

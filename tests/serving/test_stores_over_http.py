@@ -220,6 +220,36 @@ def test_a_key_of_a_window_store_has_its_windows_by_their_start(tmp_path):
         assert application.key("hourly", "nobody").status == 404
 
 
+@pytest.mark.parametrize("freshness", ["latest", "committed"])
+def test_windows_that_have_expired_are_told_apart_from_windows_that_never_were(tmp_path, freshness):
+    def by_second(app):
+        windows = TimeWindows.tumbling(timedelta(seconds=1), grace=timedelta(seconds=59))
+        grouped = app.stream("in", key=str, value=int).group_by_key()
+        # A cache would still have the expired window.
+        store = {"cached": False, "changelog_config": {"retention.ms": "-1"}}
+        grouped.windowed_by(windows).count(name="counts", **store)
+
+    def why(key: str, parameters: str = "") -> str:
+        page = application.key("counts", key, f"?freshness={freshness}{parameters}")
+        assert (page.status, page.json["code"]) == (404, "absent")
+        assert page.json.get("kept_from_ms", 0) == store.kept_from_ms(key)
+        return page.json["why"]
+
+    with asked(tmp_path, by_second, partitions=1, commit_interval_ms=20) as application:
+        store = application.streams.store("counts", freshness=freshness)
+        application.log.write("in", [("a", 1, 1_000)])
+        caught_up(application.streams)
+        assert why("nobody") == "all of it was read"
+        application.log.write("in", [("b", 1, 3_600_500)])
+        caught_up(application.streams)
+        # The latest window began at 3_600_000, and they are kept for a minute.
+        eventually(lambda: store.kept_from_ms("a") == 3_540_001, store.kept_from_ms("a"))
+        expired = "windows that began before 1970-01-01T00:59:00.001Z are no longer kept"
+        assert expired in why("a")
+        assert expired in why("b", "&to_time=3599999")
+        assert application.key("counts", "b").status == 200
+
+
 def test_a_key_of_a_session_store_has_its_sessions(tmp_path):
     def visits(app):
         windows = SessionWindows.of(timedelta(milliseconds=5), grace=timedelta(days=1))

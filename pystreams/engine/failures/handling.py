@@ -42,6 +42,7 @@ from pystreams.handlers import (
 )
 from pystreams.ids import TaskId
 from pystreams.record import ContextCell, Headers, RecordContext
+from pystreams.serde.base import WRITTEN_AS
 from pystreams.state.spec import StoreSpec
 from pystreams.user_code import from_user_code
 
@@ -426,12 +427,13 @@ class Failures:
 
     def _undecodable(self, context: ErrorContext) -> NoReturn:
         error = context.exception
+        own = error.hint if isinstance(error, StreamsError) else ""
         raise SerializationError(
             f"a record of topic {context.topic} cannot be deserialized: {summarize(error)}",
             where=context.where,
             why="; ".join(filter(None, (reason(error), *getattr(error, "__notes__", ())))),
-            hint="read the topic with the serdes it was written with (key=, value=), or let "
-            "deserialization_exception_handler skip such records (continue, dead_letter)",
+            hint=f"{own or WRITTEN_AS}, or let deserialization_exception_handler skip such records (continue, "
+            "dead_letter)",
         ) from error
 
 

@@ -95,6 +95,17 @@ class LocalStore:
         found = self._of_key(key, "fetch", *times_ms)
         return found if len(times_ms) == 1 else found or []
 
+    def kept_from_ms(self, key: Any) -> int:
+        """Of a window or session store: windows of a key that began before this time (ms), or sessions that ended
+        before it, have expired, so that nothing is found of them; 0: none has."""
+        assert self.placing is not None, "global stores have no windows"
+        likely = self.placing.likely_partition(key)
+        answers = self.answers(
+            lambda store: int(_part(store, "first_visible_ms")), None if likely is None else [likely]
+        )
+        self.placing.require_absent(key, answers.found)
+        return max(0, min(answer.result for answer in answers.by_partition.values()))
+
     def backward_fetch(self, key: Any, *times_ms: int) -> list[tuple[Any, Any]]:
         """As ``fetch``, the latest window or session first."""
         return self._of_key(key, "backward_fetch", *times_ms) or []
@@ -218,7 +229,7 @@ class LocalStore:
 
     def approximate_count(self) -> int:
         """The approximate number of entries in this process."""
-        return sum(self.query(lambda store: int(_method(store, "approximate_count")())))
+        return sum(self.query(lambda store: int(_part(store, "approximate_count")())))
 
     def query(self, read: Callable[[Any], R]) -> list[R]:
         """The results of ``read`` for the store of each task that runs here. ``read`` must not write, nor take long:
@@ -265,10 +276,10 @@ class LocalStore:
             self.placing.require_inputs(self._demands.at_least)
 
     def _of_key(self, key: Any, method: str, *arguments: Any) -> Any:
-        return self.ask_key(key, lambda store: _method(store, method)(key, *arguments)).result
+        return self.ask_key(key, lambda store: _part(store, method)(key, *arguments)).result
 
     def _of_all(self, method: str, *arguments: Any) -> list[tuple[Any, Any]]:
-        found = self.query(lambda store: _method(store, method)(*arguments))
+        found = self.query(lambda store: _part(store, method)(*arguments))
         return [entry for entries in found for entry in entries]
 
 
@@ -281,11 +292,11 @@ def _with_result(answers: Answers[R]) -> Answer[R] | None:
     return None
 
 
-def _method(store: Any, name: str) -> Callable[..., Any]:
-    """A method of the store. Raises ``StateError`` if its kind does not have it."""
-    method: Callable[..., Any] | None = getattr(store, name, None)
-    if method is not None:
-        return method
+def _part(store: Any, name: str) -> Any:
+    """A method or property of the store. Raises ``StateError`` if its kind does not have it."""
+    part = getattr(store, name, None)
+    if part is not None:
+        return part
     has = [one for one in (*_READS, "query") if one == "query" or hasattr(store, one)]
     kind = store.spec.kind.replace("_", "-")
     raise StateError(

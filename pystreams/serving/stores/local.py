@@ -27,7 +27,7 @@ from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.serving.query_errors import BadQueryError, UnreachableError, unknown_store
 from pystreams.serving.stores.json_forms import JsonForm, name_of
 from pystreams.serving.stores.page_reading import KINDS, Page, Reading, read_page, reading_of
-from pystreams.serving.stores.parts import Part, StoreInfo, merged
+from pystreams.serving.stores.parts import Part, StoreInfo, least, merged
 from pystreams.serving.stores.questions import LIMIT_DEFAULT, Offsets, Question
 from pystreams.state.spec import StoreSpec
 
@@ -202,7 +202,17 @@ class LocalStores:
             key = with_entries[0]
         others = set(range(placing.partitions)).difference(answers.by_partition)
         places = {one: answers.found.describe([one]).removeprefix(f"partition {one} ") for one in others}
-        empty = Part(partitions=placing.partitions, partition=key, elsewhere=places, single=reading.single)
+        empty = Part(
+            partitions=placing.partitions,
+            partition=key,
+            elsewhere=places,
+            single=reading.single,
+            kept_from_ms=least(
+                one.result.kept_from_ms
+                for partition, one in answers.by_partition.items()
+                if key in (None, partition)
+            ),
+        )
         if others:
             hosts = {one: hosts for one, hosts in store.places.items() if one in others}
             empty = msgspec.structs.replace(

@@ -47,10 +47,12 @@ _Finding: TypeAlias = Generator[_Found, None, None]
 
 
 class Page(NamedTuple):
-    """Entries in order; ``more`` follow if it is true."""
+    """Entries in order; ``more`` follow if it is true. ``kept_from_ms``: of a window store without such entries, the
+    time before which windows that began then have expired."""
 
     entries: list[Entry]
     more: bool
+    kept_from_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,10 @@ def read_page(store: Any, reading: Reading, deadline: Deadline) -> Page:
         if reading.kind == "session" or (reading.kind in _WINDOW and not of_key):
             # Such stores have another order, so that all that the question is about is read for each page.
             wanted = iter(heapq.nsmallest(reading.question.limit + 1, wanted, key=lambda entry: entry.place))
-        return _page(wanted, reading)
+        page = _page(wanted, reading)
+    if reading.kind in _WINDOW and not page.entries:
+        return Page([], more=False, kept_from_ms=max(0, store.first_visible_ms))
+    return page
 
 
 # By kind

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
-from pystreams.serving.query_errors import AbsentError, TooSlowError, UnreachableError
+from pystreams.serving.query_errors import TooSlowError, UnreachableError, nothing_under
 from pystreams.serving.stores.questions import Offsets, Place, Question
 
 T = TypeVar("T")
@@ -29,7 +29,10 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     those of their standbys.
 
     ``position`` is the input that the partitions which were read include. ``lag`` is None if the tasks themselves have
-    answered; where a standby has, the number of changelog records that it lacks (-1: it does not know)."""
+    answered; where a standby has, the number of changelog records that it lacks (-1: it does not know).
+
+    ``kept_from_ms``, of a window store that has nothing under the key: windows that began before this time have expired
+    (0: none has); None if it is not known."""
 
     entries: list[Entry] = []
     more: bool = False
@@ -42,6 +45,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     single: bool = False
     position: Offsets = {}
     lag: int | None = None
+    kept_from_ms: int | None = None
 
     def missing(self) -> set[int]:
         """The partitions that the answer still needs."""
@@ -85,6 +89,7 @@ def merged(question: Question, parts: Sequence[Part]) -> Part:
         any(part.single for part in parts),
         _joined_positions([part.position for part in parts]),
         _greatest([part.lag for part in parts if part.lag is not None]),
+        least(part.kept_from_ms for part in parts),
     )
 
 
@@ -116,13 +121,14 @@ def settled(question: Question, part: Part) -> Part:
             hint="ask again in a moment: tasks may be moving to another process",
         )
     if question.key is not None and question.after is None:
-        raise AbsentError(
-            f"store {question.store} has nothing under the key {question.key[:200]!r}",
-            why=f"partition {part.partition} was read"
-            if part.partition is not None
-            else "all of it was read",
-        )
+        read = "all of it was read" if part.partition is None else f"partition {part.partition} was read"
+        raise nothing_under(question.key, question.store, read, part.kept_from_ms)
     return part
+
+
+def least(times_ms: Iterable[int | None]) -> int | None:
+    """The earliest of the times that are known; None if none is."""
+    return min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
 
 
 def _without(read: set[int], maps: Sequence[Mapping[int, T]]) -> dict[int, T]:

@@ -70,7 +70,7 @@ def test_an_application_shows_what_it_reads_or_why_it_cannot(pystreams, folder):
     shown = [line.removeprefix("  value:    ") for line in lines if line.startswith("  value:")]
     assert shown[0] == "Order(item='tea', cents=5)"
     assert shown[1].startswith('{"item": "tea"}  (the application cannot read it: ')
-    assert "JsonSerde(Order)" in shown[1]
+    assert "does not fit Order: Object missing required field `cents`" in shown[1]
     assert shown[2] == "x"
 
 

@@ -192,8 +192,9 @@ def test_only_files_of_the_page_are_served(server, path):
     assert get(server.address, "/static/page.js").status == 200
 
 
-def test_programs_get_a_list_of_the_pages(server):
-    assert get(server.address, "/").text.split() == [
+def test_programs_get_a_list_of_the_pages_with_the_address_of_the_live_page(server):
+    assert get(server.address, "/").text.splitlines() == [
+        f"the live page, for a browser: http://{server.address}/",
         "/metrics",
         "/live",
         "/ready",

@@ -20,6 +20,7 @@ from pystreams import (
     TimeWindows,
     Topology,
     TopologyError,
+    UnlimitedWindows,
     agg,
 )
 from pystreams.errors import ConfigError
@@ -106,6 +107,36 @@ def test_a_misspelt_argument_of_a_step_is_answered_with_the_one_that_was_meant(l
     message = rf"\(\) got an unexpected keyword argument '{given}': did you mean {meant}\?"
     with pytest.raises(TypeError, match=message):
         call(lines)
+
+
+@pytest.mark.parametrize(
+    "call, name, meant",
+    [
+        (lambda: TimeWindows.tumbling(10, graze=1), "TimeWindows.tumbling", "grace"),
+        (lambda: TimeWindows.hopping(10, advnce=5), "TimeWindows.hopping", "advance"),
+        (lambda: SlidingWindows.of(10, grace_ms=1), "SlidingWindows.of", "grace"),
+        (lambda: SessionWindows.of(10, grase=1), "SessionWindows.of", "grace"),
+        (lambda: UnlimitedWindows.of(strat=1), "UnlimitedWindows.of", "start"),
+        (lambda: JoinWindows.of(10, gracee=1), "JoinWindows.of", "grace"),
+        (
+            lambda: Suppressed.until_window_closes(max_record=1),
+            "Suppressed.until_window_closes",
+            "max_records",
+        ),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_misspelt_argument_of_windows_is_answered_with_the_one_that_was_meant(call, name, meant):
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an .*: did you mean {meant}"):
+        call()
+
+
+def test_windows_take_the_arguments_that_need_no_name():
+    assert TimeWindows.tumbling(10) == TimeWindows.hopping(10, advance=10)
+    with pytest.raises(
+        TypeError, match=r"^TimeWindows\.hopping\(\) takes 1 argument without a name \(size\)"
+    ):
+        TimeWindows.hopping(10, 5)
 
 
 def test_an_argument_that_resembles_none_is_refused_as_python_does(lines):

@@ -28,6 +28,16 @@ def here() -> str:
     return f"{__file__}:{frame.f_back.f_lineno}"
 
 
+def half(value):
+    return value / 2
+
+
+def missing_types(app: App) -> TopologyError:
+    with pytest.raises(TopologyError) as caught:
+        app.build().build("a")
+    return caught.value
+
+
 MISTAKES = {
     "a window of no length": lambda: TimeWindows.tumbling(timedelta(0)),
     "a window made by its class": lambda: TimeWindows(0, 0, 0),
@@ -63,22 +73,83 @@ def test_a_function_elsewhere_is_reported_beside_the_step():
     assert f"takes_three ({__file__}:{first})" in caught.value.place
 
 
-def test_a_type_that_is_missing_is_reported_with_the_step_that_needs_it():
+def test_a_type_that_is_missing_is_reported_with_the_call_that_leaves_it_open_and_the_step_that_needs_it():
     app = App("a")
-    numbers = app.stream("t", key=str, value=int).map_values(lambda v: [v])
-    numbers.to("sizes"), (needing := here())
-    with pytest.raises(TopologyError, match="needs to know the type") as caught:
-        app.build().build("a")
-    assert caught.value.line == needing
+    numbers = app.stream("t", key=str, value=int)
+    numbers, calling = numbers.map_values(lambda v: [v]), here()
+    numbers.to("sizes", step="out"), (needing := here())
+    error = missing_types(app)
+    assert error.what == "map_values has no value type"
+    assert error.line == calling
+    assert error.place.startswith(f"{calling}, map_values: ")
+    assert error.place.endswith(f"needed by out in {needing}")
 
 
-def test_a_store_whose_type_is_missing_is_reported_with_the_step_that_has_it():
+def test_a_store_whose_type_is_missing_is_reported_with_the_call_that_makes_it():
     app = App("a")
     grouped = app.stream("t", key=str, value=str).group_by_key()
-    grouped.aggregate(lambda: 0, lambda a, v: v, name="sums"), (needing := here())
-    with pytest.raises(TopologyError, match="store sums needs to know the type") as caught:
-        app.build().build("a")
-    assert caught.value.line == needing
+    grouped.aggregate(lambda: 0, lambda a, v: v, name="sums"), (calling := here())
+    error = missing_types(app)
+    assert error.what == "aggregate has no value type"
+    assert error.line == calling
+
+
+def test_all_types_that_are_missing_are_reported_at_once():
+    app = App("a")
+    numbers = app.stream("t", key=str, value=int)
+    numbers.group_by(lambda v: v % 3).count(name="thirds"), (first := here())
+    halves, second = numbers.map_values(half), here()
+    halves.to("halves")
+    halves.merge(numbers.map_values(half)).to("both"), (third := here())
+    error = missing_types(app)
+    assert error.what == "group_by has no key type, map_values has no value type, merge has no value type"
+    lines = error.where.splitlines()
+    calls = [f"{first}, group_by: ", f"{second}, map_values: ", f"{third}, merge: "]
+    assert [line[: len(call)] for line, call in zip(lines, calls, strict=True)] == calls
+    assert "key= or value=" in error.hint
+    assert str(error).splitlines()[2] == " " * 9 + lines[1]
+
+
+def test_a_type_that_is_missing_in_two_steps_is_reported_once():
+    app = App("a")
+    halves = app.stream("t", key=str, value=int).map_values(half)
+    halves.to("one")
+    halves.to("two")
+    assert len(missing_types(app).where.splitlines()) == 1
+
+
+def test_a_key_that_a_lambda_makes_is_refused_with_what_gives_it_a_type():
+    app = App("a")
+    numbers = app.stream("t", key=str, value=int)
+    numbers.group_by(lambda v: v % 3).count(name="thirds")
+    error = missing_types(app)
+    assert error.why == "a lambda has no annotation"
+    assert error.hint.startswith("annotate what the function returns (def f(value) -> str), or pass key=;")
+
+    def third(value: int) -> int:
+        return value % 3
+
+    annotated, given = App("a"), App("a")
+    annotated.stream("t", key=str, value=int).group_by(third).count(name="thirds")
+    given.stream("t", key=str, value=int).group_by(lambda v: v % 3, key=int).count(name="thirds")
+    assert annotated.build().build("a").fingerprint == given.build().build("a").fingerprint
+
+
+def test_a_function_whose_results_have_no_known_type_is_named():
+    app = App("a")
+    app.stream("t", key=str, value=int).map_values(half).to("halves")
+    place = f"half ({__file__}:{half.__code__.co_firstlineno})"
+    assert missing_types(app).why == f"no annotation says what {place} returns"
+
+
+def test_a_sink_of_the_low_level_api_without_types_is_reported_with_its_line():
+    topology = Topology().add_source("in", "t", key=str, value=str)
+    topology.add_sink("out", "o", "in"), (calling := here())
+    with pytest.raises(
+        TopologyError, match=r"^add_sink has no key type, add_sink has no value type\n"
+    ) as caught:
+        topology.build("a")
+    assert caught.value.line == calling
 
 
 def test_a_name_given_twice_is_reported_with_both_lines():

@@ -107,12 +107,13 @@ def test_what_a_function_makes_of_text_is_taken_for_text():
     assert (sink.key_serde, sink.value_serde) == (STR, STR)
 
 
-def test_a_type_that_is_lost_is_an_error_that_names_both_steps():
+def test_a_type_that_is_lost_is_an_error_that_names_the_call_and_both_steps():
     builder = StreamsBuilder()
     builder.stream("in", key=str, value=int).map_values(lambda n: [n], step="listed").to("out", step="out")
     with pytest.raises(TopologyError) as caught:
         builder.build().build("app")
-    assert caught.value.what == "out needs to know the type of the value that listed computes"
+    assert caught.value.what == "map_values has no value type"
+    assert "the value that listed computes, needed by out" in caught.value.where
     assert "value=" in caught.value.hint
     assert "default_value_serde" in caught.value.hint
 
@@ -120,7 +121,7 @@ def test_a_type_that_is_lost_is_an_error_that_names_both_steps():
 def test_bytes_as_a_default_say_nothing_about_functions():
     builder = StreamsBuilder()
     builder.stream("in", key=str, value=int).map_values(lambda n: [n]).to("out")
-    with pytest.raises(TopologyError, match="needs to know the type"):
+    with pytest.raises(TopologyError, match="map_values has no value type"):
         builder.build().build("app", default_value_serde=bytes)
 
 

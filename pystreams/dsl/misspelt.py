@@ -1,0 +1,91 @@
+"""Calls with misspelt keyword arguments, or with arguments that need their names, are answered with what was probably
+meant."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pystreams.nearest import check_keywords
+
+C = TypeVar("C", bound=type)
+
+#: The names of the parameters that collect the arguments of a store, and nothing else.
+_OF_STORES = {"store", "stores"}
+
+
+def answers_misspelt(cls: C, of_stores: frozenset[str] = frozenset()) -> C:
+    """Have the public methods that a class defines, also those of the class itself, raise ``TypeError`` for an unknown
+    keyword argument with the nearest known one, and for an argument without its name with the names that it may have.
+    Python itself suggests names since 3.13, but not for arguments that a method collects for its store: those are
+    ``of_stores``. An argument of ``aggregate`` may be any field of a declared aggregate: it checks them itself."""
+    for name, method in list(vars(cls).items()):
+        if name.startswith("_") or name == "aggregate":
+            continue
+        if inspect.isfunction(method):
+            setattr(cls, name, _checked(method, of_stores))
+        elif isinstance(method, classmethod):
+            setattr(cls, name, classmethod(_checked(method.__func__, of_stores)))
+    return cls
+
+
+@functools.cache
+def _keywords(method: Callable[..., Any], of_stores: frozenset[str]) -> frozenset[str] | None:
+    """The keyword arguments that a method knows; None if it takes any. Found at the first call: at the import it would
+    be found for all methods."""
+    known: set[str] = set()
+    for parameter in inspect.signature(method).parameters.values():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            known.add(parameter.name)
+        elif parameter.name in _OF_STORES:
+            known |= of_stores
+        else:
+            return None
+    return frozenset(known - {"self", "cls"})
+
+
+@functools.cache
+def _positional(method: Callable[..., Any]) -> list[str] | None:
+    """The parameters that need no name, without ``self`` or ``cls``; None if a method takes any number."""
+    parameters = inspect.signature(method).parameters.values()
+    if any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters):
+        return None
+    return [one.name for one in parameters if one.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD][1:]
+
+
+def _check_positional(name: str, method: Callable[..., Any], count: int) -> None:
+    """``count``: of the arguments that were given without their names."""
+    names = _positional(method)
+    if names is None or count <= len(names):
+        return
+    named = [
+        name for name, one in inspect.signature(method).parameters.items() if one.kind is one.KEYWORD_ONLY
+    ]
+    arguments = "argument" if len(names) == 1 else "arguments"
+    takes = (
+        f"{len(names)} {arguments} without a name ({', '.join(names)})"
+        if names
+        else "only arguments with names"
+    )
+    hint = f"; give the others by name: {', '.join(f'{name}=' for name in named)}" if named else ""
+    raise TypeError(f"{name}() takes {takes}, and got {count}{hint}")
+
+
+def _class_of(owner: Any) -> type:
+    """The class whose method is called: ``owner`` is the class itself, or one of its objects."""
+    return owner if isinstance(owner, type) else type(owner)
+
+
+def _checked(method: Callable[..., Any], of_stores: frozenset[str]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def _check_and_call(*args: Any, **keywords: Any) -> Any:
+        name = f"{_class_of(args[0]).__name__}.{method.__name__}" if args else method.__qualname__
+        _check_positional(name, method, len(args) - 1)
+        known = _keywords(method, of_stores)
+        if known is not None and not keywords.keys() <= known:
+            check_keywords(name, keywords, known)
+        return method(*args, **keywords)
+
+    return _check_and_call
