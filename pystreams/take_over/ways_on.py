@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 from pystreams.take_over.last_run import Shape
 from pystreams.take_over.losses import has_other_partitions
 from pystreams.topology.difference import Change
 from pystreams.topology.names import is_generated
 
+#: Kinds of stores of which a join has several, under names that it makes of its own one.
+_OF_STREAM_JOINS: Final = frozenset({"join_window", "list"})
+
 
 def ways_on(losing: Sequence[Change], buffers: Collection[str], before: Shape, now: Shape) -> list[str]:
     """One text for each way, those first that keep the content. ``losing`` are the changes of stores and repartition
     topics that must not happen unnoticed; ``buffers`` are lost with other stores, and accepted with them."""
-    stores = [change for change in losing if change.kind == "store" and change.name not in buffers]
+    stores = [change for change in losing if change.kind == "store"]
     topics = [change for change in losing if change.kind != "store"]
     ways = [*_ways_to_keep_stores(stores, before, now), *_ways_to_keep_fields(losing)]
     if any(not has_other_partitions(change, before, now) for change in topics):
         ways.append("let the old version catch up first (run it with --until-caught-up)")
     if stores and not topics:
-        options = " ".join(f"--accept-loss {change.name}" for change in stores)
+        options = " ".join(f"--accept-loss {change.name}" for change in stores if change.name not in buffers)
         ways.append(f"accept that this content is lost: run … {options} (or the setting accept_loss)")
     ways.append("compute all again: pystreams reset, another application id, or a backfill")
     return ways
@@ -35,12 +39,16 @@ def _ways_to_keep_stores(stores: Sequence[Change], before: Shape, now: Shape) ->
     kinds, kinds_now = _kinds(before), _kinds(now)
     gone = [change for change in stores if change.name not in kinds_now]
     after_steps = [change.name for change in gone if _is_named_after_step(change.name, kinds[change.name])]
-    own_names = [change for change in gone if change.name not in after_steps]
-    for change in own_names:
-        if change.successor is not None:
-            name = _name_argument(change.successor, kinds[change.name])
-            yield f'keep the content of {change.name}, if it is now {change.successor}: {name}, was="{change.name}"'
-    if kinds_now.keys() - kinds.keys() and any(change.successor is None for change in own_names):
+    unclear = False
+    for change in gone:
+        if change.name in after_steps:
+            continue
+        if change.successor is None or kinds[change.name] in _OF_STREAM_JOINS:
+            unclear = True
+            continue
+        name = _name_argument(change.successor, kinds[change.name])
+        yield f'keep the content of {change.name}, if it is now {change.successor}: {name}, was="{change.name}"'
+    if unclear and kinds_now.keys() - kinds.keys():
         yield 'keep the content of a store that was only renamed: name="new name", was="old name"'
     if after_steps:
         yield f"give their steps the names back after which {', '.join(after_steps)} are called: step="

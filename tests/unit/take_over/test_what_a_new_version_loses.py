@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pystreams import Suppressed, TimeWindows
+from pystreams import JoinWindows, Suppressed, TimeWindows
 from pystreams.app import App
 from pystreams.errors import ConfigError, TopologyError
 from pystreams.take_over.last_run import LastRun
@@ -85,6 +85,25 @@ def test_what_is_lost_for_another_reason_is_accepted_by_its_own_name() -> None:
     assert take_over(old, new, "sums", "final-store").dropped == ("final-store",)
 
 
+def test_a_store_and_its_rows_that_wait_are_kept_each_under_its_new_name() -> None:
+    def counted(steps: int) -> BuiltTopology:
+        app = App("shop")
+        sales = app.stream("sales", key=str, value=int)
+        for _ in range(steps):
+            sales = sales.filter(bool)
+        counts = sales.group_by_key().windowed_by(TimeWindows.tumbling(10, grace=0)).count()
+        counts.suppress(Suppressed.until_window_closes()).to_stream().to("out")
+        return app.build().build("shop")
+
+    hint = refusal(counted(0), counted(1)).hint
+    for argument in (
+        'name="new name", was="KSTREAM-AGG',
+        'step="new name", was="KTABLE-SUPPRESS-STATE-STORE-',
+    ):
+        assert argument in hint
+    assert hint.count("--accept-loss") == 1
+
+
 def test_what_loses_nothing_is_no_part_of_an_acceptance() -> None:
     with pytest.raises(ConfigError) as wrong:
         take_over(final_sums(), final_sums(size_s=20), "sums", "summs")
@@ -112,6 +131,19 @@ def test_of_several_stores_that_may_be_the_old_one_none_is_named() -> None:
     hint = refusal(counts("sold"), app.build().build("shop")).hint
     assert 'was="old name"' in hint
     assert 'was="sold"' not in hint
+
+
+def test_stores_of_a_join_have_names_that_the_program_does_not_know() -> None:
+    def joined(name: str) -> BuiltTopology:
+        app = App("shop")
+        left, right = (app.stream(topic, key=str, value=str) for topic in ("orders", "payments"))
+        windows = JoinWindows.of(1000, grace=0)
+        left.join(right, lambda order, _: order, windows=windows, value=str, name=name).to("out")
+        return app.build().build("shop")
+
+    hint = refusal(joined("paid"), joined("settled")).hint
+    assert 'name="new name", was="old name"' in hint
+    assert hint.count("was=") == 1
 
 
 def test_without_a_new_store_nothing_was_renamed() -> None:
