@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 _IF_MISSING: Final = (
-    "go to the folder where the application runs, or name the file: --embedded-log FILE;"
-    " `pystreams topics create NAME` creates a new log"
+    "create the first topics, and the log with them: `pystreams topics create NAME…`, or `pystreams run MODULE"
+    " --create-topics`; if there is a log somewhere else, go to its folder, or name the file: --embedded-log FILE"
 )
 
 

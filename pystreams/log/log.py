@@ -36,8 +36,8 @@ from pystreams.serde.base import AnySerde, TypeOrSerde
 from pystreams.times import Duration, Time, to_ms
 
 _IF_MISSING: Final = (
-    "go to the folder where the application runs, or give the file: open_log(FILE);"
-    " log.create_topic(NAME) makes a new log"
+    "create the first topic, and the log with it: log.create_topic(NAME); if there is a log somewhere else, go to its"
+    " folder, or give the file: open_log(FILE)"
 )
 
 K = TypeVar("K")

@@ -126,7 +126,7 @@ class Streams:
         self._threads: list[StreamThread] = []
         self._global = GlobalStores(self._built, self._global_thread_failed)
         self._replaced: set[StreamThread] = set()
-        self._records_of_ended_threads = 0
+        self._progress_of_ended_threads = Progress(0, ())
         self._closer: threading.Thread | None = None
         self._state_listener: StateListener | None = None
         self._restore_listener: RestoreListener | None = None
@@ -336,9 +336,7 @@ class Streams:
         """The progress of the threads, as of about 100 ms ago."""
         with self._changed:
             threads = tuple(thread.snapshot for thread in self._threads)
-            return Progress(
-                self._records_of_ended_threads + sum(thread.records for thread in threads), threads
-            )
+            return self._progress_of_ended_threads.going_on_with(threads)
 
     def activities(self) -> dict[str, Activity]:
         """The current activity of each stream thread, by its name."""
@@ -574,7 +572,8 @@ class Streams:
         replacement: StreamThread | None = None
         with self._changed:
             self._threads.remove(thread)
-            self._records_of_ended_threads += thread.snapshot.records
+            ended = self._progress_of_ended_threads
+            self._progress_of_ended_threads = ended.going_on_with((thread.snapshot,))
             if thread in self._replaced:
                 self._replaced.discard(thread)
                 if self._state in _GOING:

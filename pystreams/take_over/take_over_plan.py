@@ -7,26 +7,17 @@ accepted the loss. The content of a renamed store is copied from its former name
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from pystreams.errors import ConfigError, TopologyError
 from pystreams.take_over.last_run import LastRun, Shape, stores_only
+from pystreams.take_over.losses import NOTHING_LEFT, Waiting, losing_stores, losing_topics, lost_with
+from pystreams.take_over.ways_on import ways_on, what_waits
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.difference import Change, Verdict, changes
 from pystreams.topology.fingerprint import shape
 from pystreams.topology.former_names import names_to_be, renamed, without_former_names
-
-#: The number of records of an internal topic that are not processed yet.
-Waiting: TypeAlias = Callable[[str], int]
-
-
-#: The verdicts with which no content of a store can be used: it starts empty.
-_NOTHING_LEFT = frozenset({Verdict.LOST, Verdict.REBUILT})
-
-#: The reason of a change that would lose unprocessed records; its refusal advises to process them first.
-_UNPROCESSED = "not processed yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +100,26 @@ def plan_take_over(
     before, now = without_unfinished(last), shape(built)
     names = names_to_be(before.topology, now)
     found = compared(before, now)
-    losing = _losing_stores(before, now, found) | _losing_topics(before, now, found, waiting)
-    of_stores = {name: change for name, change in losing.items() if change.kind == "store"}
-    _check_accepted(accepted, of_stores, last, where)
-    refused = [change for name, change in losing.items() if name not in accepted]
+    of_stores = losing_stores(before, now, found)
+    losing = of_stores | losing_topics(before, now, found, waiting)
+    buffers = lost_with(of_stores, before.topology, now)
+    _check_accepted(accepted, of_stores.keys() - buffers.keys(), buffers, last, where)
+    refused = [
+        change
+        for name, change in losing.items()
+        if name not in accepted and buffers.get(name) not in accepted
+    ]
     if refused:
-        raise _refusal(refused, _named_after_steps(before.topology), built.application_id, where)
+        ways = ways_on(refused, buffers, before.topology, now)
+        raise _refusal(refused, buffers, ways, f"application {built.application_id}, {where}")
     carried = {
         new: old
         for old, new in names.items()
-        if new not in of_stores or of_stores[new].verdict not in _NOTHING_LEFT
+        if new not in of_stores or of_stores[new].verdict not in NOTHING_LEFT
     }
     former = {new: old for old, new in names.items()}
     begun_anew = [
-        former.get(name, name) for name, change in of_stores.items() if change.verdict in _NOTHING_LEFT
+        former.get(name, name) for name, change in of_stores.items() if change.verdict in NOTHING_LEFT
     ]
     return TakeOver(
         last,
@@ -149,54 +146,17 @@ def compared(before: LastRun, now: Shape) -> list[Change]:
     return list(found.values())
 
 
-def _losing_stores(before: LastRun, now: Shape, found: Sequence[Change]) -> dict[str, Change]:
-    """By name, the stores that would lose content that outlives a run."""
-    held = {store[0]: store for part in before.topology if "internal" in part for store in part["stores"]}
-    former = {new: old for old, new in names_to_be(before.topology, now).items()}
-    losing: dict[str, Change] = {}
-    for change in found:
-        store = held.get(former.get(change.name, change.name))
-        if change.kind == "store" and change.loses and store is not None and _outlives_a_run(store):
-            losing[change.name] = change
-    return losing
-
-
-def _losing_topics(
-    before: LastRun, now: Shape, found: Sequence[Change], waiting: Waiting
-) -> dict[str, Change]:
-    """By name, the repartition topics that cannot stay as they are, or whose unprocessed records would be lost."""
-    partitions_were, partitions_are = _partitions(before.topology), _partitions(now)
-    losing: dict[str, Change] = {}
-    for change in found:
-        if change.kind != "repartition topic" or not (change.loses or change.verdict is Verdict.GONE):
-            continue
-        if change.verdict is not Verdict.GONE and partitions_were[change.name] != partitions_are[change.name]:
-            losing[change.name] = change
-        elif count := waiting(change.name):
-            left = f"it holds {count} record{'' if count == 1 else 's'} {_UNPROCESSED}"
-            why = f"{left}; {change.why}" if change.why else left
-            losing[change.name] = replace(change, why=why)
-    return losing
-
-
-def _partitions(topology: Shape) -> dict[str, int | None]:
-    return {name: count for part in topology for name, count in part.get("internal", {}).items()}
-
-
-def _outlives_a_run(store: Sequence[object]) -> bool:
-    """Whether a task's store, as a shape describes it, has content of its own that the next run finds."""
-    persistent, logged = store[4:6]
-    source_topic = store[9] if len(store) > 9 and isinstance(store[9], str) else None
-    return bool(source_topic is None and (persistent or logged))
-
-
 def _check_accepted(
-    accepted: Collection[str], losing: Mapping[str, Change], last: LastRun, where: str
+    accepted: Collection[str],
+    losing: Collection[str],
+    buffers: Collection[str],
+    last: LastRun,
+    where: str,
 ) -> None:
     """Refuse the acceptance of a loss that does not happen: the name or the program is wrong. A loss that was accepted
     before may be accepted again, because the setting may still be there at the next start, or after a start that was
-    killed."""
-    wrong = sorted(set(accepted).difference(losing, last.accepted, _dropped_before(last)))
+    killed. ``buffers`` lose content with one of the ``losing`` stores, and may be named beside it."""
+    wrong = sorted(set(accepted).difference(losing, buffers, last.accepted, _dropped_before(last)))
     if not wrong:
         return
     raise ConfigError(
@@ -209,39 +169,15 @@ def _check_accepted(
     )
 
 
-def _named_after_steps(topology: Shape) -> frozenset[str]:
-    """The stores that have no name of their own, and so cannot say what it was."""
-    return frozenset(
-        name
-        for part in topology
-        for name, kind, *_ in part["stores"]
-        if kind == "join_buffer"
-        or name.endswith("-subscription-store")
-        or "-SUBSCRIPTION-STATE-STORE-" in name
-    )
-
-
 def _refusal(
-    losing: Sequence[Change], after_steps: Collection[str], application_id: str, where: str
+    losing: Sequence[Change], buffers: Mapping[str, str], ways: Sequence[str], where: str
 ) -> TopologyError:
-    """``after_steps`` are stores that are named after their steps."""
-    stores = [change for change in losing if change.kind == "store"]
-    lost = {change.name for change in stores if change.verdict is Verdict.LOST}
-    ways = []
-    if stores and len(stores) == len(losing):
-        options = " ".join(f"--accept-loss {change.name}" for change in stores)
-        ways.append(f"accept that this content is lost: {options} (or the setting accept_loss)")
-    if lost.difference(after_steps):
-        ways.append('keep the content of a store that was only renamed: name="new name", was="old name"')
-    if own := sorted(lost.intersection(after_steps)):
-        ways.append(f"give their steps the names back after which {', '.join(own)} are called: step=")
-    if any(change.kind != "store" and _UNPROCESSED in change.why for change in losing):
-        ways.append("let the old version catch up first (run it with --until-caught-up)")
-    ways.append("process all input again: pystreams reset")
+    """``buffers`` are lost with the stores that they are mapped to, and are no question of their own."""
+    shown = [change for change in losing if change.name not in buffers]
     return TopologyError(
-        f"stored content would be lost: {', '.join(change.name for change in losing)}",
-        where=f"application {application_id}, {where}",
-        why="; ".join(_sentence(change) for change in losing),
+        f"stored content would be lost: {', '.join(change.name for change in shown)}",
+        where=where,
+        why="; ".join(_sentence(change) + what_waits(change.name, buffers) for change in shown),
         hint="; or ".join(ways),
     )
 

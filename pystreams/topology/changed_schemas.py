@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pystreams.serde.schemas import Effect, Finding, Schema
 
@@ -13,11 +13,13 @@ _SHOWN_MAX = 4
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
     """``effect`` is the worst one; ``why`` describes the findings with this effect, or all if none is harmful;
-    ``fields`` are the places of the harmful ones (``value.cents``)."""
+    ``fields`` are the places of the harmful ones (``value.cents``); ``renamed`` maps those of fields that are gone to
+    the new fields that they probably are now (``euros``)."""
 
     effect: Effect
     why: str = ""
     fields: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 def change_of_keys(was: Schema, now: Schema) -> SchemaChange:
@@ -37,7 +39,8 @@ def change_of_values(was: Schema, now: Schema) -> SchemaChange:
     effect = max((finding.effect for finding in found), default=Effect.READS_ON)
     gravest = [finding for finding in found if finding.effect is effect]
     grave = [finding for finding in found if finding.effect is not Effect.READS_ON]
-    return SchemaChange(effect, in_words(gravest, "value"), places(grave, "value"))
+    renamed = {one.below("value").path: one.successor for one in grave if one.successor is not None}
+    return SchemaChange(effect, in_words(gravest, "value"), places(grave, "value"), renamed)
 
 
 def is_schema(part: object) -> bool:

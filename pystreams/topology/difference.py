@@ -5,8 +5,9 @@ Compares two shapes (``fingerprint.shape``): that of the version that ran last, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -32,11 +33,6 @@ class Verdict(Enum):
     GONE = "is not used any more"
     REBUILT = "must be built anew"
 
-    @property
-    def needs_reset(self) -> bool:
-        """Whether only a reset, which processes the inputs again from the beginning, gives correct results."""
-        return self is Verdict.REBUILT
-
 
 #: Stores whose entries expire, but for those of joins: with a shorter retention nothing would match what expires there.
 _OF_RESULTS = EXPIRING_KINDS - {"join_window"}
@@ -47,13 +43,17 @@ _LOSSES = (Verdict.PARTLY_LOST, Verdict.LOST, Verdict.REBUILT)
 @dataclass(frozen=True, slots=True)
 class Change:
     """The effect on one store or topic. ``kind`` is ``store``, ``repartition topic``, ``input`` or ``output``;
-    ``fields`` are the parts of keys and values that are lost or cannot be read (``value.cents``)."""
+    ``fields`` are the parts of keys and values that are lost or cannot be read (``value.cents``); ``renamed`` maps
+    those that probably have a new name to this name (``euros``). ``successor`` is the new store that a lost one
+    probably is now."""
 
     kind: str
     name: str
     verdict: Verdict
     why: str = ""
     fields: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    successor: str | None = None
 
     @property
     def loses(self) -> bool:
@@ -125,10 +125,12 @@ class _Stores:
             if name in self._was:
                 yield self._of_both(name, self._was[name], store)
             else:
-                yield Change("store", name, Verdict.NEW, _was_named(old_names.get(name), name))
+                yield Change("store", name, Verdict.NEW, _was_named(old_names.get(name)))
         for name in self._was:
             if name not in self._now:
-                yield Change("store", name, Verdict.LOST, _is_named(name, renamed.get(name)))
+                successor = renamed.get(name)
+                why = f"perhaps it is now {successor}" if successor else ""
+                yield Change("store", name, Verdict.LOST, why, successor=successor)
 
     def _of_both(self, name: str, old: _Store, new: _Store) -> Change:
         if old.kind != new.kind:
@@ -141,7 +143,7 @@ class _Stores:
             why = f"its keys change: {keys.why}"
             return Change("store", name, Verdict.REBUILT, why, keys.fields)
         if values.effect is Effect.FAILS:
-            return Change("store", name, Verdict.REBUILT, values.why, values.fields)
+            return Change("store", name, Verdict.REBUILT, values.why, values.fields, values.renamed)
         if old.window_size_ms != new.window_size_ms:
             why = f"its windows change from {old.window_size_ms} to {new.window_size_ms} ms"
             return Change("store", name, Verdict.REBUILT, why)
@@ -154,7 +156,8 @@ class _Stores:
                 f"windows older than {new.retention_ms} ms are deleted: its retention was {old.retention_ms} ms"
             )
         if losses:
-            return Change("store", name, Verdict.PARTLY_LOST, "; ".join(losses), values.fields)
+            why = "; ".join(losses)
+            return Change("store", name, Verdict.PARTLY_LOST, why, values.fields, values.renamed)
         schemas = [why for why in (keys.why, values.why) if why]
         changed = first_change(self._steps_was.before(name), self._steps_now.before(name))
         if changed:
@@ -198,23 +201,32 @@ class _Stores:
         return same_keys and change_of_values(old.values, new.values).effect is Effect.READS_ON
 
     def _renamed(self) -> dict[str, str]:
-        """Old names of stores that probably have a new name, with it: everything else about the two stores is equal."""
+        """Old names of stores that probably have a new name, with it: everything else about the two stores is equal; or
+        they are the only ones of their kind and types, and have other steps before them."""
         lost = [name for name in self._was if name not in self._now]
         new = [name for name in self._now if name not in self._was]
+        alike = {
+            name: [other for other in new if self._kept_alike(self._was[name], self._now[other])]
+            for name in lost
+        }
         found: dict[str, str] = {}
-        for name in lost:
-            for other in new:
-                if (
-                    other not in found.values()
-                    and self._kept_alike(self._was[name], self._now[other])
-                    and (
-                        (is_generated(name) and is_generated(other))
-                        or not first_change(self._steps_was.before(name), self._steps_now.before(other))
-                    )
-                ):
+        for name, others in alike.items():
+            for other in others:
+                if other not in found.values() and self._same_steps(name, other):
                     found[name] = other
                     break
-        return found
+        left = {
+            name: [other for other in others if other not in found.values()]
+            for name, others in alike.items()
+            if name not in found
+        }
+        asked = Counter(other for others in left.values() for other in others)
+        return found | {name: others[0] for name, others in left.items() if [asked[o] for o in others] == [1]}
+
+    def _same_steps(self, old: str, new: str) -> bool:
+        if is_generated(old) and is_generated(new):
+            return True
+        return not first_change(self._steps_was.before(old), self._steps_now.before(new))
 
 
 _EARLIER = (
@@ -222,16 +234,8 @@ _EARLIER = (
 )
 
 
-def _was_named(old: str | None, new: str) -> str:
-    if old is None:
-        return "it starts empty"
-    return f"it starts empty; if it was {old} before, was={old!r} keeps the content" + (
-        ", and a name that you give never changes" if is_generated(new) else ""
-    )
-
-
-def _is_named(old: str, new: str | None) -> str:
-    return "" if new is None else f"if it is now {new}, was={old!r} there keeps the content"
+def _was_named(old: str | None) -> str:
+    return "it starts empty" if old is None else f"it starts empty; perhaps it was {old} before"
 
 
 def _restored_otherwise(name: str, old: _Store, new: _Store) -> Change | None:
@@ -289,7 +293,7 @@ def _waiting(kind: str, name: str, written: _Schemas | None, read: _Schemas | No
         return Change(kind, name, Verdict.KEPT, why)
     verdict = Verdict.LOST if values.effect is Effect.FAILS else Verdict.PARTLY_LOST
     advice = "stop the old version when it has caught up, so that the topic is empty"
-    return Change(kind, name, verdict, f"{values.why}: {advice}", values.fields)
+    return Change(kind, name, verdict, f"{values.why}: {advice}", values.fields, values.renamed)
 
 
 def _other_types(kind: str, was: Mapping[str, _Schemas], now: Mapping[str, _Schemas]) -> Iterator[Change]:

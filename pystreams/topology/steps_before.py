@@ -57,6 +57,22 @@ class Steps:
                 todo += self._parents(self._nodes[name])
         return [self._step(name) for name in sorted(seen, key=self._order.__getitem__)]
 
+    def stores_before(self, store: str) -> list[str]:
+        """The nearest stores before one: the steps that write to it get the rows of these."""
+        found: list[str] = []
+        seen: set[str] = set()
+        todo = [parent for name in self._writers(store) for parent in self._parents(self._nodes[name])]
+        while todo:
+            name = todo.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            node = self._nodes[name]
+            stores = node[4] if node[0] == "processor" else []
+            found += stores
+            todo += [] if stores else self._parents(node)
+        return found
+
     def _writers(self, store: str) -> list[str]:
         users = [n for n in self._nodes.values() if n[0] == "processor" and store in n[4]]
         owners = [n[1] for n in users if _parameters(n[3]).get("store") == store]

@@ -70,11 +70,62 @@ def test_another_type_means_a_new_beginning(pystreams, old, new):
 
 
 def test_a_store_with_another_name_starts_empty(pystreams, old, new):
-    found = rows(pystreams("diff", old, new(('name="sold"', 'name="sales-count"'))))
-    assert found[("store", "sold")][0] == "loses its content"
-    verdict, why = found[("store", "sales-count")]
-    assert verdict == "is new"
-    assert why == "it starts empty; if it was sold before, was='sold' keeps the content"
+    found = pystreams("diff", old, new(('name="sold"', 'name="sales-count"')))
+    told = rows(found)
+    assert told[("store", "sold")] == ["loses its content", "perhaps it is now sales-count"]
+    assert told[("store", "sales-count")] == ["is new", "it starts empty; perhaps it was sold before"]
+    assert found.err.splitlines()[1:] == [
+        "Content is lost: store sold.",
+        '- keep the content of sold, if it is now sales-count: name="sales-count", was="sold"',
+        "- accept that this content is lost: run … --accept-loss sold (or the setting accept_loss)",
+        "- compute all again: pystreams reset, another application id, or a backfill",
+    ]
+
+
+def test_each_store_that_loses_content_is_named_for_the_acceptance(pystreams, old, new):
+    found = pystreams(
+        "diff",
+        old,
+        new(('count(name="sold")', 'count(name="sold", logged=False)'), ("value=str", "value=int")),
+    )
+    assert "run … --accept-loss sold --accept-loss names (or" in found.err
+    assert "was=" not in found.err
+
+
+def test_what_no_run_finds_is_lost_without_a_question(pystreams, new, folder):
+    old_json = pystreams("describe", new(IN_MEMORY), "--format", "json").out
+    (folder / "was.json").write_text(old_json, encoding="utf-8")
+    found = pystreams("diff", "was.json", new(IN_MEMORY, OTHER))
+    assert found.err.rstrip().endswith("Content is lost: store sold.")
+
+
+def test_a_repartition_topic_with_another_number_of_partitions_leaves_one_way(pystreams, new, folder):
+    wider = ("letters.group_by_key()", 'letters.repartition(name="letters", partitions=2).group_by_key()')
+    described = pystreams("describe", new(wider), "--format", "json").out
+    (folder / "was.json").write_text(described, encoding="utf-8")
+    found = pystreams("diff", "was.json", new((wider[0], wider[1].replace("2", "4"))))
+    assert found.err.splitlines()[-1].startswith("- compute all again: pystreams reset")
+    assert "--accept-loss" not in found.err
+
+
+def test_what_waits_for_the_end_of_its_window_is_lost_and_accepted_with_the_store(pystreams, new, folder):
+    def final(size_ms):
+        windows = f".windowed_by(TimeWindows.tumbling({size_ms}, grace=0))"
+        return new(
+            ("import App", "import App, Suppressed, TimeWindows"),
+            (
+                '.count(name="sold")',
+                f'{windows}.count(name="sold").suppress(Suppressed.until_window_closes(), step="final")',
+            ),
+        )
+
+    (folder / "was.json").write_text(
+        pystreams("describe", final(10), "--format", "json").out, encoding="utf-8"
+    )
+    found = pystreams("diff", "was.json", final(20))
+    assert rows(found)[("store", "final-store")][0] == "must be built anew"
+    assert "Content is lost: store sold (and with it what waits in final-store).\n" in found.err
+    assert "run … --accept-loss sold (or" in found.err
 
 
 def test_a_store_whose_content_is_carried_over_says_from_where(pystreams, old, new):
@@ -88,13 +139,15 @@ def test_a_generated_name_that_moved_is_reported(pystreams, new, folder):
     old_json = pystreams("describe", new(without), "--format", "json").out
     moved = new(without, ("sales.group_by_key", "sales.filter(lambda value: value > 0).group_by_key"))
     (folder / "was.json").write_text(old_json, encoding="utf-8")
-    found = rows(pystreams("diff", "was.json", moved))
+    compared = pystreams("diff", "was.json", moved)
+    found = rows(compared)
     was, now = "KSTREAM-AGGREGATE-STATE-STORE-0000000001", "KSTREAM-AGGREGATE-STATE-STORE-0000000002"
     assert found[("store", was)] == [
         "loses its content",
-        f"if it is now {now}, was={was!r} there keeps the content",
+        f"perhaps it is now {now}",
     ]
     assert found[("store", now)][0] == "is new"
+    assert f'name="new name", was="{was}"' in compared.err
     kept = new(
         (without[0], f"count(name={was!r})"), ("sales.group_by_key", "sales.filter(bool).group_by_key")
     )

@@ -34,6 +34,10 @@ MADE = (
     "aggregate(Sum, lambda key, order, sums: Sum(",
     "aggregate(lambda: Sum(''), lambda key, order, sums: Sum('', ",
 )
+NEEDS_EUROS = (
+    ("aggregate(Sum, ", "aggregate(lambda: Sum(0), "),
+    ("Sum(sums.cents + order.cents)", "Sum(sums.euros + order.cents)"),
+)
 WIDER = ("    cents: int = 0", "    cents: float = 0")
 ANOTHER_TYPE = ("    orders: int = 0", "    orders: str = ''")
 ANOTHER_DEFAULT = ("    orders: int = 0", "    orders: int = 1")
@@ -75,7 +79,21 @@ def test_a_renamed_field_loses_what_it_held(diff):
         "loses a part of its content",
         "value.cents is gone (perhaps it is now euros)",
     ]
-    assert found.err.rstrip().endswith("Content is lost: store sums.")
+    lost, *ways = found.err.splitlines()[1:]
+    assert lost == "Content is lost: store sums."
+    assert ways[0].startswith(
+        "- a field with another name is another field: if value.cents is now euros, keep the name in the stored bytes:"
+        ' euros = msgspec.field(name="cents") in a msgspec.Struct, or euros = Field('
+    )
+    assert "run … --accept-loss sums" in found.err
+
+
+def test_a_renamed_field_without_a_default_is_told_how_to_keep_its_name_too(diff):
+    found = diff(
+        ("    cents: int = 0\n    orders: int = 0", "    euros: int\n    orders: int = 0"), *NEEDS_EUROS
+    )
+    assert rows(found)[("store", "sums")] == ["must be built anew", "value.euros is new, and is required"]
+    assert "if value.cents is now euros, keep the name" in found.err
 
 
 @pytest.mark.parametrize(
@@ -135,6 +153,9 @@ def test_records_that_wait_lose_what_stores_would(diff):
     assert why.startswith(
         "value.cents is gone (perhaps it is now amount): stop the old version when it has caught up"
     )
+    assert "- let the old version catch up first (run it with --until-caught-up)" in found.err
+    assert "if value.cents is now amount" in found.err
+    assert "--accept-loss" not in found.err
 
 
 def test_the_answer_in_json(diff):

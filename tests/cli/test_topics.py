@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.wordcount_kit import WORDCOUNT
+
 
 def test_a_new_topic_is_listed_with_partitions_and_records(pystreams):
     assert pystreams("topics", "create", "lines", "--partitions", "3").code == 0
@@ -117,6 +119,20 @@ def test_looking_from_the_wrong_folder_says_so_and_leaves_nothing_behind(pystrea
     assert "There is no embedded log at .pystreams/log.db" in answered.err
     assert str(folder) in answered.err
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("produce", "lines"), ("doctor", "words.py"), ("topics", "list")])
+def test_before_the_first_topic_the_advice_is_to_create_it_and_only_then_to_look_elsewhere(
+    pystreams, folder, command
+):
+    (folder / "words.py").write_text(WORDCOUNT.format(id="words"), encoding="utf-8")
+    answered = pystreams(*command, stdin="to be\n")
+    # Long lines are broken.
+    advice = " ".join((answered.out + answered.err).split())
+    assert (
+        "create the first topics, and the log with them: `pystreams topics create NAME…`, or `pystreams run MODULE"
+        " --create-topics`; if there is a log somewhere else, go to its folder, or name the file" in advice
+    )
 
 
 def test_the_log_can_be_named_by_option_and_by_environment(pystreams, folder, monkeypatch):

@@ -25,6 +25,17 @@ numbers.map_values(share).to("out", key=str, value=int)
 numbers.group_by_key().count(name="counts")
 """
 
+#: One task reads a topic of the user's and one of its own.
+JOINED = """
+from pystreams import App
+
+app = App("priced")
+countries = app.table("countries", key=str, value=str)
+sales = app.stream("sales", key=str, value=str)
+by_customer = sales.select_key(lambda number, customer: customer, key=str)
+by_customer.join(countries, lambda customer, country: country, value=str).to("out")
+"""
+
 Run = Callable[..., Outcome]
 
 
@@ -202,6 +213,17 @@ def test_for_programs_every_line_is_an_object(halves: Run):
     last = told[-1]
     assert [(one["level"], one["task"]) for one in told if "task" in one] == [("WARNING", "0_0")]
     assert (last["records"], last["left_out"]) == (4, {"moved to the dead-letter topic dead": 3})
+
+
+def test_records_that_the_application_has_written_itself_are_told_apart(folder, pystreams: Command):
+    pystreams("topics", "create", "sales", "countries", "out")
+    (folder / "priced.py").write_text(JOINED, encoding="utf-8")
+    for topic, lines in (("countries", "ann=ES\nben=PT\ncleo=ES\n"), ("sales", "1=ann\n2=ben\n")):
+        assert pystreams("produce", topic, "--key-separator", "=", stdin=lines).code == 0
+    ran = pystreams("run", "priced", "--until-caught-up", "--log-format", "json")
+    last = json.loads(ran.err.splitlines()[-1])
+    assert (last["records"], last["internal_records"]) == (5, 2)
+    assert "all is committed: 5 records, and 2 from internal topics, in " in last["message"]
 
 
 def test_for_programs_an_error_is_an_object_with_its_parts(halves: Run, monkeypatch):

@@ -45,7 +45,7 @@ def test_the_refusal_names_what_is_lost_and_the_ways_on(log: Log) -> None:
     assert "b" in refused.value.why
     for way in ("--accept-loss sums", "pystreams reset"):
         assert way in refused.value.hint
-    with pytest.raises(TopologyError, match='was="old name"'):
+    with pytest.raises(TopologyError, match='name="totals", was="sums"'):
         log.start(summing(log, Two, "totals"))
 
 
@@ -269,6 +269,25 @@ def test_changes_that_are_held_back_are_let_go_under_a_new_name(log: Log) -> Non
         log.start(app(step="final"))
     log.write("in", [(key, 1, 100_000) for key in "abcdef"])
     run_to_the_end(log, app(step="final", was=held))
+    assert log.table("out") == dict.fromkeys("abcdef", 1)
+
+
+def test_results_that_wait_are_dropped_with_the_store_that_they_come_from(log: Log) -> None:
+    def app(size_ms: int, **settings: Any) -> App:
+        app = log.app("shop", window_changelog_retention_ms=-1, **settings)
+        windows = TimeWindows.tumbling(size_ms, grace=0)
+        counts = app.stream("in", key=str, value=int).group_by_key().windowed_by(windows).count(name="counts")
+        final = counts.suppress(Suppressed.until_window_closes(), step="final").to_stream()
+        final.map(lambda window, count: (window.key, count), key=str, value=int).to("out")
+        return app
+
+    write(log, 1)
+    run_to_the_end(log, app(10_000))
+    with pytest.raises(TopologyError, match="stored content would be lost: counts\n"):
+        log.start(app(20_000))
+    log.write("in", [(key, 1, at) for at in (2_000, 100_000) for key in "abcdef"])
+    run_to_the_end(log, app(20_000, accept_loss="counts"))
+    # Of the first record nothing is left, neither in the counts nor in what waits.
     assert log.table("out") == dict.fromkeys("abcdef", 1)
 
 

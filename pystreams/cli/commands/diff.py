@@ -105,7 +105,7 @@ def show_changes(last: LastRun, after: Any, say: Callable[[str], None] = note) -
         ("what", "name", "what becomes of it", "why"),
         [(change.kind, change.name, change.verdict.value, change.why) for change in found],
     )
-    say(_advice(outcome, after["application_id"], found))
+    say(_advice(outcome, last, after["topology"], found))
     return outcome
 
 
@@ -140,7 +140,7 @@ _NOT_COMPARED = "the code of functions is not compared"
 _ONE_BY_ONE = "the new version can replace the old one by a rolling upgrade, one member at a time."
 
 
-def _advice(outcome: Outcome, application_id: str, found: list[Change]) -> str:
+def _advice(outcome: Outcome, last: LastRun, now: Any, found: list[Change]) -> str:
     from pystreams.topology.difference import Verdict
 
     if outcome is Outcome.TAKES_OVER:
@@ -149,18 +149,35 @@ def _advice(outcome: Outcome, application_id: str, found: list[Change]) -> str:
     if outcome is Outcome.STOP_FIRST:
         kept = "The content of all stores and topics that the new version uses is kept"
         return f"{stop}\n{kept} ({_NOT_COMPARED})."
-    lost = [f"{change.kind} {change.name}" for change in found if change.loses]
-    if any(change.verdict.needs_reset for change in found):
-        stop += (
-            "\nThen reset the application (pystreams reset, which deletes its internal topics and processes its input"
-            f" again from the first record), or give it another name than {application_id}, or run a backfill."
-        )
     if any(change.verdict is Verdict.UNKNOWN for change in found):
         stop += (
             "\nContent that cannot be compared may be lost, too: to find out, write both descriptions with this"
             " version of pystreams (describe --format json)."
         )
-    return f"{stop}\nContent is lost: {', '.join(lost)}." if lost else stop
+    return "\n".join([stop, *_losses(last, now, found)])
+
+
+def _losses(last: LastRun, now: Any, found: list[Change]) -> list[str]:
+    """Lines that say what is lost, and how to go on."""
+    from pystreams.take_over.losses import has_other_partitions, losing_stores, lost_with
+    from pystreams.take_over.ways_on import ways_on, what_waits
+
+    before, lost = last.topology, [change for change in found if change.loses]
+    if not lost:
+        return []
+    stores = losing_stores(last, now, found)
+    buffers = lost_with(stores, before, now)
+    names = (
+        f"{change.kind} {change.name}{what_waits(change.name, buffers)}"
+        for change in lost
+        if change.name not in buffers
+    )
+    topics = [change for change in lost if change.kind != "store"]
+    # The others lose what they hold when the old version stops: the table says that it must catch up first.
+    for_good = [change for change in topics if has_other_partitions(change, before, now)]
+    losing = [*stores.values(), *for_good] or topics
+    ways = ways_on(losing, buffers, before, now) if losing else []
+    return [f"Content is lost: {', '.join(names)}.", *(f"- {way}" for way in ways)]
 
 
 def _shape(reference: str, setting: list[str] | None) -> Any:

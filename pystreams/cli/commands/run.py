@@ -348,10 +348,13 @@ def run_streams(
                     raise
         failed = False
     finally:
-        meter.update(streams.progress().records)
+        progress = streams.progress()
+        meter.update(progress.source_records)
         # Print the summary before the error, which has the details. A run that has not begun has no summary.
-        if not failed or meter.processed or streams.left_out:
-            counts = LastCounts(streams.left_out, streams.late_records, streams.joins)
+        if not failed or progress.records or streams.left_out:
+            counts = LastCounts(
+                progress.internal_records, streams.left_out, streams.late_records, streams.joins
+            )
             log_last_line(meter, counts, failed=failed)
 
 
@@ -360,4 +363,4 @@ def _show(display: Display, streams: Streams, progress: Progress) -> None:
     has_tasks = any(thread.tasks for thread in progress.threads)
     lag = progress.lag if has_tasks else None
     standbys = Standbys(len(progress.standbys), progress.standby_lag)
-    display.update(state, progress.records, lag, streams.left_out, standbys)
+    display.update(state, progress.source_records, lag, streams.left_out, standbys, progress.internal_records)

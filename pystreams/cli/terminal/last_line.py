@@ -15,9 +15,10 @@ from pystreams.meter import Meter
 
 
 class LastCounts(NamedTuple):
-    """Of a client, or of all workers: the records that were left out, by their fate; those that were too late, by step;
-    and the joins."""
+    """Of a client, or of all workers: the records from internal topics, which the meter does not count; those that were
+    left out, by their fate; those that were too late, by step; and the joins."""
 
+    internal: int
     left_out: Mapping[str, int]
     late: Sequence[LateRecords]
     joins: Sequence[Unmatched]
@@ -29,7 +30,10 @@ def log_last_line(meter: Meter, counts: LastCounts, *, failed: bool, workers: st
     left_out, late = counts.left_out, counts.late
     in_vain = never_found(counts.joins)
     ending = "Stopped by a failure" if failed else "Stopped, and all is committed"
-    numbers = f"{counted(meter.processed, 'record')} in {meter.elapsed_s():.1f} s"
+    records = counted(meter.processed, "record")
+    if counts.internal:
+        records += f", and {counts.internal:,} from internal topics,"
+    numbers = f"{records} in {meter.elapsed_s():.1f} s"
     parts = (
         ", ".join(filter(None, (numbers, workers))),
         totals_text(left_out, late),
@@ -39,6 +43,7 @@ def log_last_line(meter: Meter, counts: LastCounts, *, failed: bool, workers: st
     wrong = failed or bool(left_out or late or in_vain)
     fields = {
         "records": meter.processed,
+        "internal_records": counts.internal,
         "elapsed_s": round(meter.elapsed_s(), 3),
         "left_out": dict(left_out),
         "late": [one._asdict() for one in late],

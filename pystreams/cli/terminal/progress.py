@@ -55,8 +55,10 @@ class Display(Protocol):
         lag: int | None,
         left_out: LeftOut = NONE,
         standbys: Standbys = NO_STANDBYS,
+        internal: int = 0,
     ) -> None:
-        """``lag``: the number of records that wait to be processed; None while it is unknown."""
+        """``lag``: the number of records that wait to be processed; None while it is unknown. ``processed`` does not
+        count the ``internal`` records, which came from internal topics."""
         ...
 
 
@@ -101,6 +103,7 @@ class BarDisplay:
         lag: int | None,
         left_out: LeftOut = NONE,
         standbys: Standbys = NO_STANDBYS,
+        internal: int = 0,
     ) -> None:
         """Redraw the line."""
         self._meter.update(processed)
@@ -109,9 +112,9 @@ class BarDisplay:
         self._progress.update(
             self._task,
             description=state,
-            completed=processed,
-            total=None if lag is None else max(processed + lag, 1),
-            numbers=_numbers(processed, self._meter.rate(), lag, left_out, standbys),
+            completed=processed + internal,
+            total=None if lag is None else max(processed + internal + lag, 1),
+            numbers=_numbers(processed, self._meter.rate(), lag, left_out, standbys, internal),
         )
 
 
@@ -133,6 +136,7 @@ class NoDisplay:
         lag: int | None,
         left_out: LeftOut = NONE,
         standbys: Standbys = NO_STANDBYS,
+        internal: int = 0,
     ) -> None:
         """Nothing to show."""
 
@@ -143,7 +147,8 @@ class LineDisplay(NoDisplay):
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._states: set[str] = set()
-        self._shown: tuple[str, int, int | None, dict[str, int], Standbys] = ("", 0, None, {}, NO_STANDBYS)
+        self._shown: tuple[str, int, int | None, dict[str, int], Standbys, int]
+        self._shown = "", 0, None, {}, NO_STANDBYS, 0
         self._shown_ms = clock.monotonic_ms()
 
     def update(
@@ -153,27 +158,33 @@ class LineDisplay(NoDisplay):
         lag: int | None,
         left_out: LeftOut = NONE,
         standbys: Standbys = NO_STANDBYS,
+        internal: int = 0,
     ) -> None:
         """Print a line if it is time for one."""
-        now_ms, now = self._clock.monotonic_ms(), (state, processed, lag, dict(left_out), standbys)
+        now_ms, now = self._clock.monotonic_ms(), (state, processed, lag, dict(left_out), standbys, internal)
         elapsed_ms = now_ms - self._shown_ms
         # A client does not know its lag yet when it starts.
         begins = state in _WORKING and state not in self._states
-        at_once = begins and (lag is not None or processed > 0 or state == "restoring")
+        at_once = begins and (lag is not None or processed + internal > 0 or state == "restoring")
         if not at_once and (elapsed_ms < LINE_INTERVAL_MS or now == self._shown):
             return
         rate = 1000 * (processed - self._shown[1]) / elapsed_ms if elapsed_ms > 0 else 0.0
         self._states.add(state)
         self._shown, self._shown_ms = now, now_ms
         fields = {"state": state, "records": processed, "records_per_s": round(rate), "lag": lag}
+        fields["internal_records"] = internal
         fields |= {"left_out": dict(left_out), "standbys": standbys.number, "standby_lag": standbys.lag}
-        numbers = _numbers(processed, rate, lag, left_out, standbys)
+        numbers = _numbers(processed, rate, lag, left_out, standbys, internal)
         command_log.info("%-11s %s", state, numbers, extra={"fields": fields})
 
 
-def _numbers(processed: int, rate: float, lag: int | None, left_out: LeftOut, standbys: Standbys) -> str:
+def _numbers(
+    processed: int, rate: float, lag: int | None, left_out: LeftOut, standbys: Standbys, internal: int
+) -> str:
     records = "record " if processed == 1 else "records"
     parts = [f"{processed:>11,} {records}  {rate:>9,.0f}/s  lag {known(lag):>9}"]
+    if internal:
+        parts.append(f"and {internal:,} from internal topics")
     if standbys.number:
         several = "" if standbys.number == 1 else "s"
         parts.append(f"{standbys.number:,} standby{several}, lag {known(standbys.lag)}")

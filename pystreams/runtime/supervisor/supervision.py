@@ -64,10 +64,12 @@ Instruction: TypeAlias = Start | Stop | Kill | Note
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All workers together. Lags are None while they are not known."""
+    """All workers together. Lags are None while they are not known. ``records`` does not count those from internal
+    topics."""
 
     state: str
     records: int
+    internal_records: int
     lag: int | None
     tasks: int
     standbys: int
@@ -190,6 +192,7 @@ class Supervision:
         return Summary(
             state=self._state(),
             records=sum(worker.records for worker in self.workers.values()),
+            internal_records=sum(worker.internal_records for worker in self.workers.values()),
             lag=self._lag() if tasks else None,
             tasks=tasks,
             standbys=sum(worker.report.standbys for worker in self.workers.values()),

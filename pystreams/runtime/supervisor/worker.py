@@ -52,15 +52,16 @@ _ALIVE = frozenset({_S.STARTING, _S.RUNNING, _S.STOPPING})
 
 class Report(msgspec.Struct, frozen=True, tag=True):
     """The report that a worker sends a few times a second. ``state`` is its client's; ``records`` counts the records
-    that its process has processed; ``lag`` is None while it is not known. ``tasks`` are its own, ``all_tasks`` those of
-    the application, ``standby_lag`` is that of all its ``standbys`` (None: not known), and ``caught_up`` is about the
-    whole application. The group considers a worker dead that is silent for ``patience_ms`` (None: never). ``left_out``
-    counts the records that its process has left out, by their fate, ``late`` those of them that were too late. A killed
-    process cannot take back what it has not committed.
-    ``joins`` says what its joins have found. ``health`` is its client's, whatever its lag."""
+    that its process has processed, without the ``internal_records``, which came from internal topics; ``lag`` is None
+    while it is not known. ``tasks`` are its own, ``all_tasks`` those of the application, ``standby_lag`` is that of all
+    its ``standbys`` (None: not known), and ``caught_up`` is about the whole application. The group considers a worker
+    dead that is silent for ``patience_ms`` (None: never). ``left_out`` counts the records that its process has left
+    out, by their fate, ``late`` those of them that were too late. A killed process cannot take back what it has not
+    committed. ``joins`` says what its joins have found. ``health`` is its client's, whatever its lag."""
 
     state: str
     records: int = 0
+    internal_records: int = 0
     lag: int | None = None
     tasks: int = 0
     all_tasks: int = 0
@@ -120,6 +121,7 @@ class Worker:
     stillborn: int = 0
     retry_at_ms: float = 0.0
     _records_before: int = 0
+    _internal_records_before: int = 0
     _left_out_before: Counter[str] = field(default_factory=Counter)
     _late_before: list[LateRecords] = field(default_factory=list)
     _joins_before: list[Unmatched] = field(default_factory=list)
@@ -138,8 +140,13 @@ class Worker:
 
     @property
     def records(self) -> int:
-        """The number of records that all its processes have processed."""
+        """The number of records that all its processes have processed, without those from internal topics."""
         return self._records_before + self.report.records
+
+    @property
+    def internal_records(self) -> int:
+        """The number of records from internal topics that all its processes have processed."""
+        return self._internal_records_before + self.report.internal_records
 
     @property
     def left_out(self) -> Counter[str]:
@@ -199,6 +206,7 @@ class Worker:
         self.stillborn = self.stillborn + 1 if wordless else 0
         self.failures = 1 if ran_well else self.failures + 1
         self._records_before += self.report.records
+        self._internal_records_before += self.report.internal_records
         self._left_out_before.update(self.report.left_out)
         self._late_before = self.late
         self._joins_before = self.joins

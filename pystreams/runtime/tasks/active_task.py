@@ -22,7 +22,7 @@ class ActiveTask(AbstractTask):
     """``position_of`` is the consumer's position in an input. ``committed`` is the last commit of each input, and
     ``fresh`` where reading begins of those that have none and are read from their beginning. ``logged`` counts what was
     appended to changelogs past ``log_ends``: so far it is known that they hold nothing else (see ``changelog_guard``).
-    ``overflow`` writes what does not fit beside the offsets.
+    ``overflow`` writes what does not fit beside the offsets. ``internal_inputs`` are its inputs from internal topics.
 
     Implements ``task.Task``, ``restorable.Restorable`` and ``commit.Committable``.
     """
@@ -33,6 +33,7 @@ class ActiveTask(AbstractTask):
     fresh: dict[TopicPartition, int] = field(default_factory=dict)
     log_ends: dict[str, int] = field(default_factory=dict)
     overflow: OverflowWriter | None = None
+    internal_inputs: Collection[TopicPartition] = ()
     #: Whether the group had ``committed`` still when the task had work to commit for the first time.
     start_confirmed: bool = False
     #: The time of the next record, for others to see with the next commit, or None (ms).
@@ -73,6 +74,11 @@ class ActiveTask(AbstractTask):
         self.log_ends.update(ends)
 
     # Work
+
+    @property
+    def internal_buffered(self) -> int:
+        """The number of records that have come from internal topics, and wait to be processed."""
+        return sum(map(self.stream.buffered, self.internal_inputs))
 
     @property
     def needs_commit(self) -> bool:

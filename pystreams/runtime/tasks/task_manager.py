@@ -115,6 +115,8 @@ class TaskManager:
         self._next_complete_ms = context.clock.monotonic_ms() + COMPLETE_INTERVAL_MS
         #: The task whose code or state is being used now, to blame for what is raised.
         self.working: ActiveTask | None = None
+        #: How many of the records that ``process`` has processed last came from internal topics.
+        self.internal_processed = 0
 
     # The tasks
 
@@ -561,6 +563,7 @@ class TaskManager:
             self._member.confirm()
             if not self._context.in_use.kept:
                 self._context.in_use.processing()
+        self.internal_processed = 0
         self._bounds.apply(self.running, self._set_working)
         self._pausing.look(self.running)
         if self._order is not None and self._order.backlog.lags:
@@ -583,7 +586,9 @@ class TaskManager:
                 break
             self.working = task
             self._stopwatch.watch(task.stream)
+            buffered = task.internal_buffered
             processed += task.stream.process(max_records, now_ms, self._pausing.until(task, until_ms))
+            self.internal_processed += buffered - task.internal_buffered
         return processed
 
     def _process_in_order(self, order: TimeOrder, max_records: int, now_ms: int) -> int:

@@ -48,9 +48,10 @@ class TaskOpener:
         """Create a task without opening its stores."""
         changelogs = self._partitions(task_id, self._context.subtopology(task_id).changelogs)
         logged = dict.fromkeys(changelogs, 0)
+        inputs, internal = self._context.inputs[task_id], self._context.built.internal_topics
         return ActiveTask(
             task_id,
-            self._context.inputs[task_id],
+            inputs,
             changelogs,
             self._consumer.position,
             source_changelogs=self._partitions(task_id, self._context.subtopology(task_id).source_changelogs),
@@ -58,6 +59,7 @@ class TaskOpener:
             logged=logged,
             records_restored=self._counter(names.RESTORED, task_id),
             overflow=self._overflow_of(task_id),
+            internal_inputs=[partition for partition in inputs if partition.topic in internal],
         )
 
     def _overflow_of(self, task_id: TaskId) -> OverflowWriter:

@@ -49,7 +49,7 @@ class StandbyProgress:
 
 @dataclass(frozen=True, slots=True)
 class ThreadProgress:
-    """A thread as it was a moment ago."""
+    """A thread as it was a moment ago. ``internal_records`` are those of its records that came from internal topics."""
 
     name: str
     state: ThreadState
@@ -58,14 +58,28 @@ class ThreadProgress:
     restoring: tuple[RestoreProgress, ...] = ()
     paused: tuple[TopicPartition, ...] = ()
     standbys: tuple[StandbyProgress, ...] = ()
+    internal_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """All threads together. ``records`` counts what was processed since the client was made."""
+    """All threads together. ``records`` counts what was processed since the client was made, ``internal_records`` those
+    of them that came from internal topics: the application has written them itself."""
 
     records: int
     threads: tuple[ThreadProgress, ...]
+    internal_records: int = 0
+
+    def going_on_with(self, threads: tuple[ThreadProgress, ...]) -> Progress:
+        """The progress of these threads, which come after those whose records are counted here."""
+        records = sum(thread.records for thread in threads)
+        internal = sum(thread.internal_records for thread in threads)
+        return Progress(self.records + records, threads, self.internal_records + internal)
+
+    @property
+    def source_records(self) -> int:
+        """The records that came from outside of the application."""
+        return self.records - self.internal_records
 
     @property
     def lag(self) -> int | None:

@@ -127,6 +127,8 @@ class Rounds:
         self._follow_up: FollowUp | None = None
         #: How many records were processed.
         self.records = 0
+        #: How many of them came from internal topics.
+        self.internal_records = 0
         #: When the present round began (monotonic).
         self.began_ms = context.clock.monotonic_ms()
         self.activity = ActivityNotes(context.clock)
@@ -365,6 +367,7 @@ class Rounds:
             self._worked = True
             self._work_ms += took_ms
             self.records += processed
+            self.internal_records += self.tasks.internal_processed
             step_ms = _ASKED_STEP_MS if self._asked_lately() else _ROUND_MS
             if took_ms > step_ms:
                 self._round_records = max(1, self._round_records // 2)

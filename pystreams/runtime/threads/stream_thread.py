@@ -422,6 +422,7 @@ class StreamThread:
             tuple(restore_progress(restore) for restore in rounds.restorer.progress()),
             tuple(sorted(rounds.tasks.paused)),
             standby_progress(rounds.tasks),
+            rounds.internal_records,
         )
 
     def application_shutdown(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from typing import Any, TypeAlias
 
-from pystreams.serde.schemas.finding import Effect, Finding, Schema, fails, loses, reads_on, worst
+from pystreams.serde.schemas.finding import Effect, Finding, Schema, fails, gone_field, loses, reads_on, worst
 from pystreams.serde.schemas.type_comparison import compare_types
 from pystreams.serde.schemas.wording import listed, shown
 
@@ -164,15 +164,15 @@ class _Resolution:
             found += [finding.below(name) for finding in of_field]
         added = [field for field in new["fields"] if field["name"] not in taken.values()]
         gone = (field for name, field in before.items() if name not in taken)
-        found += [Finding(field["name"], Effect.LOSES, self._gone(field, added)) for field in gone]
+        found += [self._gone(field, added) for field in gone]
         order = [name for name in before if name in taken]
         return found + (reads_on("has its fields in another order") if order != list(taken) else [])
 
-    def _gone(self, field: dict[str, Any], added: list[dict[str, Any]]) -> str:
+    def _gone(self, field: dict[str, Any], added: list[dict[str, Any]]) -> Finding:
         able = [one["name"] for one in added if worst(self.of(field["type"], one["type"])) is Effect.READS_ON]
         name = field["name"]
         like = max(able, key=lambda other: SequenceMatcher(None, name, other).ratio(), default=None)
-        return f"is gone (perhaps it is now {like})" if like else "is gone"
+        return gone_field(name, Effect.LOSES, "is gone", like)
 
 
 def _new_field(field: dict[str, Any]) -> Finding:

@@ -26,12 +26,14 @@ class Effect(IntEnum):
 class Finding:
     """One difference between two schemas. ``path`` is its place (``cents``, ``lines[].sku``; empty for the whole),
     ``why`` is a sentence without its subject (``is gone``), ``rewrites`` says whether equal values now have other
-    bytes, so that a key would become a different key."""
+    bytes, so that a key would become a different key. ``successor`` is the new field that probably is this field, which
+    is gone, under another name."""
 
     path: str
     effect: Effect
     why: str
     rewrites: bool = True
+    successor: str | None = None
 
     def below(self, place: str) -> Finding:
         """The same finding in the schema that contains this one: ``place`` is a field's name, ``[]`` for elements,
@@ -43,6 +45,12 @@ class Finding:
         """A sentence for people, in which ``root`` is the name of the whole."""
         path = self.below(root).path if self.path else root
         return f"{path} {self.why}"
+
+
+def gone_field(name: str, effect: Effect, why: str, successor: str | None) -> Finding:
+    """A field that does not exist any more, and its probable ``successor``."""
+    perhaps = f" (perhaps it is now {successor})" if successor else ""
+    return Finding(name, effect, f"{why}{perhaps}", successor=successor)
 
 
 def worst(findings: Iterable[Finding]) -> Effect:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from pystreams.serde.schemas.finding import Effect, Finding, Schema, fails, loses, reads_on, worst
+from pystreams.serde.schemas.finding import Effect, Finding, Schema, fails, gone_field, loses, reads_on, worst
 from pystreams.serde.schemas.leaf_rules import conversion, limits_broken
 from pystreams.serde.schemas.wording import brief, listed, shown
 
@@ -224,14 +224,12 @@ class _Comparison:
 
     def _gone(self, field: Schema, added: Iterable[Schema], new: Schema) -> Finding:
         name = field["name"]
-        if new.get("unknown") == "refused":
-            return Finding(name, Effect.FAILS, "is gone, and unknown fields are refused")
         if new.get("unknown") == "kept":
             return Finding(name, Effect.READS_ON, "has no field any more, and is kept as an extra field")
         successor = self._successor(field, added)
-        return Finding(
-            name, Effect.LOSES, f"is gone{f' (perhaps it is now {successor})' if successor else ''}"
-        )
+        if new.get("unknown") == "refused":
+            return gone_field(name, Effect.FAILS, "is gone, and unknown fields are refused", successor)
+        return gone_field(name, Effect.LOSES, "is gone", successor)
 
     def _successor(self, field: Schema, added: Iterable[Schema]) -> str | None:
         """The new field that is probably the old one renamed: the most similar name with a type that can read it."""

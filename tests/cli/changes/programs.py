@@ -234,6 +234,19 @@ CHANGES = (
         told="accepted: kept; the new field has its default",
     ),
     Change(
+        "a renamed field that keeps its name in the bytes",
+        ACCOUNTS,
+        (
+            ("cents", "euros"),
+            ("from dataclasses import dataclass", "import msgspec"),
+            ("@dataclass\nclass Account:", "class Account(msgspec.Struct):"),
+            ("euros: int = 0", 'euros: int = msgspec.field(default=0, name="cents")'),
+        ),
+        0,
+        "Account(euros=105, sales=2)",
+        told="kept: see [rename a field](how-to/schema-changes.md#rename-a-field)",
+    ),
+    Change(
         "a wider type: `int` to `float`",
         ACCOUNTS,
         (("cents: int = 0", "cents: float = 0"),),

@@ -99,6 +99,14 @@ def test_what_was_left_out_is_reported_while_it_runs(capsys):
         assert capsys.readouterr().err.endswith("lag         5  left out: 2 skipped, 1,000 dropped\n")
 
 
+def test_records_from_internal_topics_are_named_apart(capsys):
+    with LineDisplay(ManualClock()) as display:
+        display.update("running", 10, 5, internal=1_000)
+    assert capsys.readouterr().err.endswith(
+        "10 records          0/s  lag         5  and 1,000 from internal topics\n"
+    )
+
+
 def test_standbys_and_what_they_lack_are_reported(capsys):
     clock = ManualClock()
     with LineDisplay(clock) as display:
@@ -122,9 +130,10 @@ def test_a_start_that_lasts_is_reported(capsys):
 def test_lines_for_programs_have_the_figures(capsys):
     log_to_stderr(LogOptions(format=LogFormat.JSON))
     with LineDisplay(ManualClock()) as display:
-        display.update("running", 1_234, 0, {"dropped": 3}, Standbys(2, None))
+        display.update("running", 1_234, 0, {"dropped": 3}, Standbys(2, None), 56)
     told = json.loads(capsys.readouterr().err)
     assert (told["level"], told["state"], told["records"], told["lag"]) == ("INFO", "running", 1_234, 0)
+    assert told["internal_records"] == 56
     assert told["left_out"] == {"dropped": 3}
     assert (told["standbys"], told["standby_lag"]) == (2, None)
 

@@ -60,7 +60,7 @@ def test_they_share_the_work_and_all_stop_when_the_application_has_caught_up(log
     run = start("words", "--workers", "3", "--until-caught-up")
     run.ends_with(0)
     assert counted(log) == 2_000
-    assert "all is committed: 6,000 records in" in run.text
+    assert "all is committed: 2,000 records, and 4,000 from internal topics, in" in run.text
     assert "3 workers, 0 restarts" in run.text
 
 

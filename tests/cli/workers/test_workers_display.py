@@ -74,6 +74,21 @@ def test_a_file_gets_lines(capsys):
     assert capsys.readouterr().err.split() == ["running", "15", "records", "0/s", "lag", "2"]
 
 
+def test_records_from_internal_topics_are_told_apart(capsys):
+    clock, supervision = scene()
+    supervision.heard(1, Report("running", records=10, lag=0, tasks=1))
+    assert "internal" not in rows(WorkersTable(Meter(clock), clock), supervision, {})["worker"]
+    supervision.heard(2, Report("running", records=5, internal_records=1_020, lag=0, tasks=1))
+    painted = rows(WorkersTable(Meter(clock), clock), supervision, {})
+    assert painted["worker"][-1] == "internal"
+    assert [painted[row][-1] for row in ("1", "2", "all")] == ["0", "1,020", "1,020"]
+    log_to_stderr(LogOptions())
+    with workers_display_for(LogOptions(), Meter(clock), clock) as display:
+        display.update(supervision, {})
+    take_down_logs()
+    assert capsys.readouterr().err.endswith("lag         0  and 1,020 from internal topics\n")
+
+
 def test_standbys_are_shown_where_there_are_any(capsys):
     clock, supervision = scene()
     supervision.heard(1, Report("running", lag=0, tasks=1, standbys=2, standby_lag=1_200))

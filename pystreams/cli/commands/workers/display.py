@@ -56,7 +56,14 @@ class WorkersLines:
         # There is nothing to show before the first report of a worker, and after the request to stop.
         if supervision.has_run and not supervision.stopping:
             standbys = Standbys(summary.standbys, summary.standby_lag)
-            self._lines.update(summary.state, summary.records, summary.lag, summary.left_out, standbys)
+            self._lines.update(
+                summary.state,
+                summary.records,
+                summary.lag,
+                summary.left_out,
+                standbys,
+                summary.internal_records,
+            )
 
 
 class WorkersTable:
@@ -104,20 +111,21 @@ class WorkersTable:
         for name in ("tasks", "records", "records/s", "lag", "left out", "restarts"):
             table.add_column(name, justify="right")
         summary = supervision.summary()
-        if summary.standbys:
-            for name in ("standbys", "their lag"):
-                table.add_column(name, justify="right")
+        for name in _further(summary):
+            table.add_column(name, justify="right")
         for worker in supervision.workers.values():
             row = self._row(worker, pids.get(worker.number))
-            table.add_row(*row[: len(table.columns)])
+            further = _further_figures(worker.internal_records, worker.report)
+            table.add_row(*row, *(further[name] for name in _further(summary)))
         self._meter.update(summary.records)
         left_out = sum(summary.left_out.values())
         totals = _figures(
             summary.tasks, summary.records, self._meter, summary.lag, left_out, summary.restarts
         )
         table.add_section()
-        row = "all", "", summary.state, *totals, *_of_standbys(summary)
-        table.add_row(*row[: len(table.columns)])
+        further = _further_figures(summary.internal_records, summary)
+        row = "all", "", summary.state, *totals
+        table.add_row(*row, *(further[name] for name in _further(summary)))
         return table
 
     def _row(self, worker: Worker, pid: int | None) -> tuple[str, ...]:
@@ -130,7 +138,6 @@ class WorkersTable:
             "" if pid is None else str(pid),
             worker.shown_state,
             *_figures(report.tasks, worker.records, meter, lag, worker.left_out.total(), worker.restarts),
-            *_of_standbys(report),
         )
 
 
@@ -140,8 +147,22 @@ def _figures(
     return str(tasks), f"{records:,}", f"{meter.rate():,.0f}", known(lag), f"{left_out:,}", str(restarts)
 
 
-def _of_standbys(figures: Report | Summary) -> tuple[str, str]:
-    return str(figures.standbys), known(figures.standby_lag)
+_INTERNAL, _STANDBYS, _STANDBY_LAG = "internal", "standbys", "their lag"
+
+
+def _further(summary: Summary) -> list[str]:
+    """The columns that are only there if they have something to show."""
+    internal = [_INTERNAL] if summary.internal_records else []
+    return internal + ([_STANDBYS, _STANDBY_LAG] if summary.standbys else [])
+
+
+def _further_figures(internal: int, figures: Report | Summary) -> dict[str, str]:
+    """What is in these columns. ``internal``: the number of records from internal topics."""
+    return {
+        _INTERNAL: f"{internal:,}",
+        _STANDBYS: str(figures.standbys),
+        _STANDBY_LAG: known(figures.standby_lag),
+    }
 
 
 def workers_display_for(options: LogOptions, meter: Meter, clock: Clock) -> WorkersDisplay:

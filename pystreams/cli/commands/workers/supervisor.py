@@ -355,7 +355,7 @@ def _report_end(supervision: Supervision, meter: Meter, log_options: Sequence[st
             return failure.exit_code
     summary = supervision.summary()
     workers = f"{counted(len(supervision.workers), 'worker')}, {counted(summary.restarts, 'restart')}"
-    left_out = LastCounts(summary.left_out, summary.late, summary.joins)
+    left_out = LastCounts(summary.internal_records, summary.left_out, summary.late, summary.joins)
     log_last_line(meter, left_out, failed=failure is not None, workers=workers)
     return 0 if failure is None else failure.exit_code
 

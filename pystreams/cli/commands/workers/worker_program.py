@@ -168,7 +168,8 @@ class Reporter:
         self._channel.send(
             Report(
                 state,
-                records=progress.records,
+                records=progress.source_records,
+                internal_records=progress.internal_records,
                 lag=progress.lag,
                 tasks=sum(len(thread.tasks) for thread in progress.threads),
                 all_tasks=self._streams.task_count,

@@ -262,13 +262,14 @@ def test_a_worker_that_ends_by_itself_is_started_again():
 
 def test_records_are_counted_over_restarts_and_workers():
     scene = Scene()
-    scene.run(1, report=Report("running", records=10, lag=5, tasks=1))
+    scene.run(1, report=Report("running", records=10, internal_records=4, lag=5, tasks=1))
     scene.run(2, report=Report("running", records=20, lag=7, tasks=1))
     assert (scene.supervision.summary().records, scene.supervision.summary().lag) == (30, 12)
     scene.die(1)
     scene.until_restart(1)
-    scene.run(1, report=Report("restoring", records=3, lag=None, tasks=1))
+    scene.run(1, report=Report("restoring", records=3, internal_records=2, lag=None, tasks=1))
     summary = scene.supervision.summary()
+    assert summary.internal_records == 6
     assert (summary.records, summary.lag, summary.tasks, summary.restarts) == (33, None, 2, 1)
 
 

@@ -1,0 +1,86 @@
+"""Which stores and internal topics would lose content that outlives a run, and which losses belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from pystreams.take_over.last_run import LastRun, Shape
+from pystreams.topology.difference import Change, Verdict
+from pystreams.topology.former_names import names_to_be, renamed
+from pystreams.topology.steps_before import Steps
+
+#: The number of records of an internal topic that are not processed yet.
+Waiting: TypeAlias = Callable[[str], int]
+
+#: The verdicts with which no content of a store can be used: it starts empty.
+NOTHING_LEFT: Final = frozenset({Verdict.LOST, Verdict.REBUILT})
+
+
+def losing_stores(before: LastRun, now: Shape, found: Sequence[Change]) -> dict[str, Change]:
+    """By name, the stores that would lose content that outlives a run. ``found`` are all changes."""
+    held = {store[0]: store for part in before.topology if "internal" in part for store in part["stores"]}
+    former = {new: old for old, new in names_to_be(before.topology, now).items()}
+    losing: dict[str, Change] = {}
+    for change in found:
+        store = held.get(former.get(change.name, change.name))
+        if change.kind == "store" and change.loses and store is not None and _outlives_a_run(store):
+            losing[change.name] = change
+    return losing
+
+
+def losing_topics(
+    before: LastRun, now: Shape, found: Sequence[Change], waiting: Waiting
+) -> dict[str, Change]:
+    """By name, the repartition topics that cannot stay as they are, or whose unprocessed records would be lost."""
+    losing: dict[str, Change] = {}
+    for change in found:
+        if change.kind != "repartition topic" or not (change.loses or change.verdict is Verdict.GONE):
+            continue
+        if has_other_partitions(change, before.topology, now):
+            losing[change.name] = change
+        elif count := waiting(change.name):
+            left = f"it holds {count} record{'' if count == 1 else 's'} not processed yet"
+            why = f"{left}; {change.why}" if change.why else left
+            losing[change.name] = replace(change, why=why)
+    return losing
+
+
+def has_other_partitions(change: Change, before: Shape, now: Shape) -> bool:
+    """Whether the change of a repartition topic is one of its number of partitions."""
+    return change.verdict is not Verdict.GONE and (
+        _partitions(before)[change.name] != _partitions(now)[change.name]
+    )
+
+
+def lost_with(losing: Mapping[str, Change], before: Shape, now: Shape) -> dict[str, str]:
+    """By buffer of a ``suppress``, the store whose rows wait in it and that loses its content by the same change: who
+    accepts the one loss accepts the other. ``losing`` are all stores that lose content, by name."""
+    was = renamed(before, names_to_be(before, now))
+    steps = Steps(was)
+    buffers = {store[0] for part in was for store in part["stores"] if store[1] == "buffer"}
+    return {
+        buffer: store
+        for buffer in losing.keys() & buffers
+        for store in steps.stores_before(buffer)
+        if store in losing and _by_the_same_change(losing[store], losing[buffer])
+    }
+
+
+def _by_the_same_change(store: Change, buffer: Change) -> bool:
+    """Whether the store loses all rows, of which those that wait are a part, or both lose the same fields of rows."""
+    if store.verdict in NOTHING_LEFT:
+        return True
+    return bool(buffer.verdict is store.verdict and buffer.fields and set(buffer.fields) <= set(store.fields))
+
+
+def _partitions(topology: Shape) -> dict[str, int | None]:
+    return {name: count for part in topology for name, count in part.get("internal", {}).items()}
+
+
+def _outlives_a_run(store: Sequence[object]) -> bool:
+    """Whether a task's store, as a shape describes it, has content of its own that the next run finds."""
+    persistent, logged = store[4:6]
+    source_topic = store[9] if len(store) > 9 and isinstance(store[9], str) else None
+    return bool(source_topic is None and (persistent or logged))
