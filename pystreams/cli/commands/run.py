@@ -266,9 +266,11 @@ def _run_workers(job: Job, workers: int, watch: WatchOptions) -> int:
     import msgspec
 
     from pystreams.cli.commands.workers.supervisor import run_workers
+    from pystreams.cli.terminal.journal import is_journal
 
+    logs = replace(job.logs, journal=is_journal())
     jobs = [
-        msgspec.structs.replace(job, number=number, logs=replace(job.logs, worker=number))
+        msgspec.structs.replace(job, number=number, logs=replace(logs, worker=number))
         for number in range(1, workers + 1)
     ]
     return run_workers(jobs, until_caught_up=job.until_caught_up, logs=job.logs, watch=watch)
