@@ -129,11 +129,12 @@ class Supervisor:
         for process in list(self._processes.values()):
             process.ask_for_stacks()
 
-    def ask_for_looks(self) -> None:
-        """Ask all workers what they look like now, from any thread, and wait a moment for their answers."""
+    def ask_for_looks(self, *, with_group: bool) -> None:
+        """Ask all workers what they look like now, from any thread, and wait a moment for their answers. ``with_group``:
+        one of them also has the log asked."""
         asked = self._at_work()
         first = min(asked, default=0)
-        self._ask(asked, lambda number: LookRequest(with_group=number == first), self.looks)
+        self._ask(asked, lambda number: LookRequest(with_group=with_group and number == first), self.looks)
 
     def ask_for_threads(self) -> None:
         """The same for what their threads are at."""
@@ -298,12 +299,12 @@ class WatchedWorkers:
 
     def described(self) -> Described | None:
         if self._supervisor.described is None:
-            self._supervisor.ask_for_looks()
+            self._supervisor.ask_for_looks(with_group=False)
         return self._supervisor.described
 
-    def look(self) -> Look:
+    def look(self, *, with_group: bool) -> Look:
         supervisor = self._supervisor
-        supervisor.ask_for_looks()
+        supervisor.ask_for_looks(with_group=with_group)
         clients = [client for _, client in sorted(supervisor.looks.items())]
         pids = supervisor.pids()
         groups = [client.group for client in clients if client.group is not None]
