@@ -48,7 +48,10 @@ def needed(lock: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     for package in lock["package"]:
         by_name[package["name"]].append(package)
     (own,) = by_name[DISTRIBUTION]
-    waiting = [*own["dependencies"], *(one for extra in own["optional-dependencies"].values() for one in extra)]
+    waiting = [
+        *own["dependencies"],
+        *(one for extra in own["optional-dependencies"].values() for one in extra),
+    ]
     found: dict[tuple[str, str], dict[str, Any]] = {}
     seen = set()
     while waiting:

@@ -111,8 +111,8 @@ class ApplicationClient:
         except (OSError, http.client.HTTPException, ValueError) as error:
             why = error.reason if isinstance(error, urllib.error.URLError) else error
             # A server may end the connection without a word if it misses a certificate.
-            refused = isinstance(why, (ConnectionResetError, BrokenPipeError))
-            if isinstance(why, ssl.SSLError) or (refused and self._url.startswith("https:")):
+            refusals = (ssl.SSLError, ConnectionResetError, BrokenPipeError)
+            if self._url.startswith("https:") and isinstance(why, refusals):
                 raise self._distrust(why) from None
             raise AnswerError(
                 f"no application answers at {self._url}",

@@ -130,8 +130,8 @@ class Supervisor:
             process.ask_for_stacks()
 
     def ask_for_looks(self, *, with_group: bool) -> None:
-        """Ask all workers what they look like now, from any thread, and wait a moment for their answers. ``with_group``:
-        one of them also has the log asked."""
+        """Ask all workers what they look like now, from any thread, and wait a moment for their answers.
+        ``with_group``: one of them also has the log asked."""
         asked = self._at_work()
         first = min(asked, default=0)
         self._ask(asked, lambda number: LookRequest(with_group=with_group and number == first), self.looks)
