@@ -142,7 +142,7 @@ package: .venv/.dev ## Build wheel, source distribution and list of materials in
 	@rm -rf dist build/clean
 	@$(BIN)/python -m hatchling build
 	@$(BIN)/pip install --quiet --disable-pip-version-check uv
-	@$(BIN)/uv export --quiet --frozen --no-dev --all-extras --preview-features sbom-export --format cyclonedx1.5 --output-file dist/pystreams_engine.cdx.json
+	@$(BIN)/python -m tests.package.materials dist/pystreams_engine.cdx.json
 	@$(BIN)/python -m venv build/clean
 	@build/clean/bin/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt dist/*.whl
 	@build/clean/bin/pip check

@@ -103,7 +103,8 @@ class MemberDescription:
 
     ``host`` is where it connects from; empty on a log that is a file. ``user_data`` is the data with which it joined,
     ``plan`` the data that the assignor has sent it with its ``partitions``. If the broker assigns the tasks, both are
-    empty, and ``tasks``, ``standbys`` and ``process_id`` are what the broker knows.
+    empty, and the other fields are what the broker knows: ``endpoint`` is where queries to its process are answered,
+    ``pystreams`` and ``python`` are versions; each is empty for a member that has not said it.
     """
 
     member_id: str
@@ -115,6 +116,10 @@ class MemberDescription:
     tasks: tuple[TaskId, ...] = ()
     standbys: tuple[TaskId, ...] = ()
     process_id: str = ""
+    fingerprint: str = ""
+    endpoint: str = ""
+    pystreams: str = ""
+    python: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,19 @@ HttpCaOption: TypeAlias = Annotated[
     ),
 ]
 
+HttpClientCaOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--http-client-ca",
+        metavar="FILE",
+        envvar="PYSTREAMS_HTTP_CLIENT_CA",
+        help="Answer only those who show a certificate that this authority has signed (PEM). The other instances show "
+        "theirs.",
+        show_default=False,
+        rich_help_panel=HTTP_PANEL,
+    ),
+]
+
 ReadyLagOption: TypeAlias = Annotated[
     int | None,
     typer.Option(

@@ -35,6 +35,7 @@ class HttpOptions:
     certificate: Path | None = None
     key: Path | None = None
     ca: Path | None = None
+    client_ca: Path | None = None
 
     def check(self, address: str | None) -> None:
         """Raises ``ConfigError`` for options that do not fit together."""
@@ -45,11 +46,12 @@ class HttpOptions:
             raise ConfigError(
                 "a certificate is used together with its key", hint="give both --http-cert and --http-key"
             )
-        if self.ca is not None and self.certificate is None:
-            raise ConfigError(
-                "--http-ca is for instances that speak HTTPS",
-                hint="give --http-cert and --http-key, too, or leave it out",
-            )
+        for name in ("--http-ca", "--http-client-ca"):
+            if name in given and self.certificate is None:
+                raise ConfigError(
+                    f"{name} is for instances that speak HTTPS",
+                    hint="give --http-cert and --http-key, too, or leave it out",
+                )
 
     def _names(self) -> dict[str, object]:
         return {
@@ -58,6 +60,7 @@ class HttpOptions:
             "--http-cert": self.certificate,
             "--http-key": self.key,
             "--http-ca": self.ca,
+            "--http-client-ca": self.client_ca,
         }
 
 
@@ -115,8 +118,9 @@ def _served(
         ) from None
     http = options.http
     token = None if http.token_file is None else read_token(http.token_file)
-    tls = None if http.certificate is None or http.key is None else Tls(http.certificate, http.key, http.ca)
-    if tls is not None:
+    tls = None
+    if http.certificate is not None and http.key is not None:
+        tls = Tls(http.certificate, http.key, http.ca, http.client_ca)
         tls.check()
     with closing(Peers(token, None if tls is None else tls.trusting())) as peers:
         stores = Instance(answerer(), peers.ask)
@@ -137,6 +141,6 @@ def _served(
 def _reach(server: HttpServer) -> str:
     if server.closed:
         return "; stores only with --http-token-file or --http-open, because others than this machine reach the address"
-    if server.is_loopback or server.has_token:
+    if server.is_loopback or server.has_proof:
         return ""
     return "; whoever reaches this port may read them"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import ssl
 import threading
 from functools import partial
 from types import TracebackType
@@ -47,7 +48,8 @@ class HttpServer:
     ) -> None:
         """Listens from now on, so that a wrong address is known before the application starts. ``answerer``: the stores
         (None: they are not served). ``peers``: how the live page asks other instances (None: it does not). ``token``,
-        ``open_to_all``: who may read stores and the page at an address that others reach. Raises ``ConfigError``."""
+        ``open_to_all``: who may read stores and the page at an address that others reach; so may everybody whose
+        certificate ``tls`` accepts. Raises ``ConfigError``."""
         if tls is not None:
             tls.check()
         self._socket = address.listen()
@@ -56,9 +58,10 @@ class HttpServer:
         self.url = f"{'http' if tls is None else 'https'}://{self.address}"
         #: Whether only programs of this machine reach it.
         self.is_loopback = ipaddress.ip_address(bound).is_loopback
-        self.has_token = token is not None
+        #: Whether it knows who asks, by a token or a certificate.
+        self.has_proof = token is not None or (tls is not None and tls.client_ca is not None)
         #: Whether it serves metrics and health alone.
-        self.closed = not (self.is_loopback or token is not None or open_to_all)
+        self.closed = not (self.is_loopback or self.has_proof or open_to_all)
         #: Where other instances can ask for stores: ``host:port``; None: nowhere, as far as it is known.
         self.endpoint = None if self.closed else self.address.reached_by_others()
         hosts = (*_OWN_NAMES, address.name) if self.is_loopback else ("*",)
@@ -81,6 +84,8 @@ class HttpServer:
                 timeout_graceful_shutdown=1,
                 ssl_certfile=None if tls is None else str(tls.certificate),
                 ssl_keyfile=None if tls is None else str(tls.key),
+                ssl_ca_certs=None if tls is None or tls.client_ca is None else str(tls.client_ca),
+                ssl_cert_reqs=ssl.CERT_NONE if tls is None or tls.client_ca is None else ssl.CERT_REQUIRED,
             )
         )
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)

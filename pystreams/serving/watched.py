@@ -59,7 +59,7 @@ class WatchedClient:
     def described(self) -> Described | None:
         return self._looks.described()
 
-    def look(self) -> Look:
-        client = self._looks.look(with_group=True)
+    def look(self, *, with_group: bool) -> Look:
+        client = self._looks.look(with_group=with_group)
         alone = msgspec.structs.replace(client, group=None)
         return Look(client.at_ms, self.health(), [alone], [], client.group)

@@ -61,7 +61,7 @@ class Instance(WorkersRun):
         server = certificates.server
         files = "--http-cert", str(server), "--http-key", str(key_of(server)), *arguments
         super().__init__(folder, "counting", "--http", "localhost:0", *files)
-        self._trusting = asking(certificates.ca, None, None)
+        self._trusting = asking(certificates.ca, certificates.client, certificates.client_key)
 
     @property
     def url(self) -> str:
@@ -109,8 +109,10 @@ def two(folder: Path, certificates: Certificates, *arguments: str) -> Iterator[l
 
 @pytest.mark.live
 @pytest.mark.slow
-def test_each_of_two_processes_answers_for_the_keys_of_the_other(folder, certificates):
-    with two(folder, certificates, "--http-ca", str(certificates.ca)) as instances:
+@pytest.mark.parametrize("demanded", [False, True], ids=["asked-by-all", "asked-by-members"])
+def test_each_of_two_processes_answers_for_the_keys_of_the_other(folder, certificates, demanded):
+    demands = ["--http-client-ca", str(certificates.ca)] if demanded else []
+    with two(folder, certificates, "--http-ca", str(certificates.ca), *demands) as instances:
         for instance in instances:
             for key in KEYS:
                 eventually(lambda at=f"/stores/counts/keys/{key}", of=instance: of.get(at)[0] == 200)
@@ -125,8 +127,8 @@ def test_each_of_two_processes_answers_for_the_keys_of_the_other(folder, certifi
                 "threads",
                 "counting",
                 "--json",
-                "--ca",
-                str(certificates.ca),
+                *("--ca", str(certificates.ca)),
+                *("--cert", str(certificates.client), "--key", str(certificates.client_key)),
             ],
             cwd=folder,
             capture_output=True,

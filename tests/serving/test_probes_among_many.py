@@ -43,7 +43,7 @@ class Application:
     def described(self) -> None:
         return None
 
-    def look(self) -> Look:
+    def look(self, *, with_group: bool) -> Look:
         self.looked_at.set()
         self.let_go.wait(240)
         return Look(0, self.health(), [], [], None)

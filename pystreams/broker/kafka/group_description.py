@@ -12,7 +12,13 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 from pystreams.broker.kafka import streams_group
 from pystreams.broker.kafka.coordination import GroupConnection, raise_for
-from pystreams.broker.kafka.streams_heartbeat import unpacked
+from pystreams.broker.kafka.streams_heartbeat import (
+    FINGERPRINT_TAG,
+    PYSTREAMS_TAG,
+    PYTHON_TAG,
+    endpoint_of,
+    unpacked,
+)
 from pystreams.broker.port import GroupDescription, MemberDescription
 from pystreams.ids import TopicPartition
 
@@ -64,6 +70,7 @@ def _member(member: Any) -> MemberDescription:
 
 def _member_by_task(member: Any) -> MemberDescription:
     assigned = member.assignment
+    tags = {tag.key: tag.value for tag in member.client_tags}
     return MemberDescription(
         member.member_id,
         member.client_id,
@@ -71,4 +78,8 @@ def _member_by_task(member: Any) -> MemberDescription:
         tasks=tuple(sorted(unpacked(assigned.active_tasks))),
         standbys=tuple(sorted(unpacked([*assigned.standby_tasks, *assigned.warmup_tasks]))),
         process_id=member.process_id,
+        fingerprint=tags.get(FINGERPRINT_TAG, ""),
+        endpoint=endpoint_of(member.user_endpoint),
+        pystreams=tags.get(PYSTREAMS_TAG, ""),
+        python=tags.get(PYTHON_TAG, ""),
     )

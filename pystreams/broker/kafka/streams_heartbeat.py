@@ -5,6 +5,7 @@ says in its responses. Source: KIP-1071, StreamsGroupHeartbeatRequestManager."""
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false
 from __future__ import annotations
 
+import platform
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,6 +14,7 @@ from kafka import errors
 
 from pystreams.broker.group_application import GroupApplication, GroupSubtopology
 from pystreams.broker.kafka.messages import StreamsGroupHeartbeatRequest as Request
+from pystreams.distribution import __version__
 from pystreams.ids import TaskId, TopicPartition
 
 JOIN_EPOCH: Final = 0
@@ -29,8 +31,10 @@ ASSIGNMENT_DELAYED: Final = 5
 REMOVED: Final = (errors.UnknownMemberIdError, errors.FencedMemberEpochError, errors.GroupIdNotFoundError)
 REMOVED_CODES: Final = frozenset(error.errno for error in REMOVED)
 
-#: The tag that holds the fingerprint of a member.
+#: The tags with which a member says which program it runs, and on what. The broker shows them, and does not read them.
 FINGERPRINT_TAG: Final = "pystreams.fingerprint"
+PYSTREAMS_TAG: Final = "pystreams.version"
+PYTHON_TAG: Final = "pystreams.python"
 
 #: The ``endpoint_epoch`` of a member that wants to know all endpoints.
 NO_ENDPOINTS: Final = -1
@@ -95,7 +99,12 @@ def heartbeat(
 def joining(application: GroupApplication, rebalance_timeout_ms: int) -> dict[str, Any]:
     """The fields of the first heartbeat."""
     subtopologies = [_subtopology(sub) for sub in application.subtopologies]
-    tags = {**application.tags, FINGERPRINT_TAG: application.fingerprint}
+    tags = {
+        **application.tags,
+        FINGERPRINT_TAG: application.fingerprint,
+        PYSTREAMS_TAG: __version__,
+        PYTHON_TAG: platform.python_version(),
+    }
     return {
         "rebalance_timeout_ms": rebalance_timeout_ms,
         "topology": Request.Topology(epoch=0, subtopologies=subtopologies),
@@ -195,15 +204,21 @@ def _endpoint(application: GroupApplication) -> Any:
     return Request.Endpoint(host=host, port=int(port))
 
 
+def endpoint_of(given: Any) -> str:
+    """The endpoint of a described member, ``host:port``; empty if its process has none."""
+    return "" if given is None or given.port == _NO_PORT else f"{given.host}:{given.port}"
+
+
 def _places(endpoints: Iterable[Any]) -> Places:
     owners: dict[TopicPartition, str] = {}
     followers: dict[TopicPartition, tuple[str, ...]] = {}
     reachable: set[str] = set()
     for endpoint in endpoints:
-        name = endpoint.user_endpoint.host
-        if endpoint.user_endpoint.port != _NO_PORT:
-            name = f"{name}:{endpoint.user_endpoint.port}"
+        name = endpoint_of(endpoint.user_endpoint)
+        if name:
             reachable.add(name)
+        else:
+            name = endpoint.user_endpoint.host
         owners.update(dict.fromkeys(_partitions(endpoint.active_partitions), name))
         for partition in _partitions(endpoint.standby_partitions):
             followers[partition] = (*followers.get(partition, ()), name)

@@ -20,6 +20,7 @@ from pystreams.cli.options import (
     EmbeddedLogOption,
     HttpCaOption,
     HttpCertificateOption,
+    HttpClientCaOption,
     HttpKeyOption,
     HttpOpenOption,
     HttpOption,
@@ -119,6 +120,7 @@ def run(
     http_cert: HttpCertificateOption = None,
     http_key: HttpKeyOption = None,
     http_ca: HttpCaOption = None,
+    http_client_ca: HttpClientCaOption = None,
     ready_lag: ReadyLagOption = None,
     otel: OtelOption = False,
     profile: Annotated[
@@ -197,9 +199,8 @@ def run(
         "allow_expired": allow_expired,
         "accept_loss": ",".join(accept_loss) if accept_loss else None,
     }
-    watch = WatchOptions.parse(
-        http, ready_lag, HttpOptions(http_token_file, http_open, http_cert, http_key, http_ca)
-    )
+    http_options = HttpOptions(http_token_file, http_open, http_cert, http_key, http_ca, http_client_ca)
+    watch = WatchOptions.parse(http, ready_lag, http_options)
     profile_options = ProfileOptions(profile, picture)
     profile_options.check_workers(workers)
     _check_extras(workers, until_caught_up=until_caught_up, otel=otel, reload=reload)
@@ -266,9 +267,11 @@ def _run_workers(job: Job, workers: int, watch: WatchOptions) -> int:
     import msgspec
 
     from pystreams.cli.commands.workers.supervisor import run_workers
+    from pystreams.cli.terminal.journal import is_journal
 
+    logs = replace(job.logs, journal=is_journal())
     jobs = [
-        msgspec.structs.replace(job, number=number, logs=replace(job.logs, worker=number))
+        msgspec.structs.replace(job, number=number, logs=replace(logs, worker=number))
         for number in range(1, workers + 1)
     ]
     return run_workers(jobs, until_caught_up=job.until_caught_up, logs=job.logs, watch=watch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from typing import Final
 
@@ -15,6 +16,8 @@ _PRIORITIES: Final = (
     (logging.INFO, 6),
 )
 _DEBUG: Final = 7
+
+_PRIORITY: Final = re.compile("<[0-7]>")
 
 
 def is_journal() -> bool:
@@ -34,3 +37,9 @@ def for_journal(text: str, level: int) -> str:
     """The text with the priority of a level before each line, because the journal takes each line for a message."""
     priority = next((priority for least, priority in _PRIORITIES if level >= least), _DEBUG)
     return "\n".join(f"<{priority}>{line}" for line in text.split("\n"))
+
+
+def parted(line: str) -> tuple[str, str]:
+    """The priority before a line, empty if there is none, and the line without it."""
+    found = _PRIORITY.match(line)
+    return ("", line) if found is None else (found[0], line[found.end() :])

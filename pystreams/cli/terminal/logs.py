@@ -31,12 +31,14 @@ class LogFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """How a command logs. ``worker`` is the number of the worker that logs, None in a process without workers."""
+    """How a command logs. ``worker`` is the number of the worker that logs, None in a process without workers;
+    ``journal``: whether its supervisor passes its lines on to the journal."""
 
     verbose: bool = False
     quiet: bool = False
     format: LogFormat = LogFormat.TEXT
     worker: int | None = None
+    journal: bool = False
 
     @property
     def as_json(self) -> bool:
@@ -54,7 +56,7 @@ class _Handler(logging.Handler):
         try:
             if self.options.as_json:
                 write_line(json_line(record, self.options.worker), record.levelno)
-            elif record.name == COMMAND_LOG and is_journal():
+            elif record.name == COMMAND_LOG and _reaches_journal():
                 write_line(record.getMessage(), record.levelno)
             elif record.name == COMMAND_LOG:
                 style = "dim" if record.levelno < logging.WARNING else "yellow"
@@ -96,6 +98,11 @@ def take_down_logs() -> None:
 def logs_json() -> bool:
     """Whether standard error has the JSON format."""
     return bool(_in_force) and _in_force[-1][0].options.as_json
+
+
+def _reaches_journal() -> bool:
+    """Whether standard error goes to the journal, from a worker through its supervisor."""
+    return is_journal() or (bool(_in_force) and _in_force[-1][0].options.journal)
 
 
 def json_line(record: logging.LogRecord, worker: int | None) -> str:
@@ -149,5 +156,5 @@ def _traceback(record: logging.LogRecord) -> str:
 def write_line(text: str, level: int) -> None:
     """Write to standard error. For the journal, each line begins with the priority of ``level``."""
     stream = EnduringStream(sys.stderr)
-    stream.write((for_journal(text, level) if is_journal() else text) + "\n")
+    stream.write((for_journal(text, level) if _reaches_journal() else text) + "\n")
     stream.flush()

@@ -117,10 +117,8 @@ def application_status(
 def endpoints_of(admin: Admin, application_id: str) -> list[str]:
     """Where the members of an application answer queries (``application_server``), each once. Raises
     ``BrokerUnavailableError``, and ``BrokerError`` if the login may not see the group."""
-    subscriptions = [
-        _subscription(member.user_data) for member in admin.describe_group(application_id).members
-    ]
-    return sorted({one.endpoint for one in subscriptions if one is not None and one.endpoint})
+    said = map(_said, admin.describe_group(application_id).members)
+    return sorted({one.endpoint for one in said if one is not None and one.endpoint})
 
 
 def _existing(
@@ -175,40 +173,45 @@ def _from_earliest(built: BuiltTopology, partition: TopicPartition, auto_offset_
 def _member(
     member: MemberDescription, task_of: Mapping[TopicPartition, TaskId], fingerprint: str
 ) -> MemberStatus:
-    subscription, plan = _subscription(member.user_data), _plan(member.plan)
+    said, plan = _said(member), _plan(member.plan)
     tasks = member.tasks or tuple(
         sorted({task_of[partition] for partition in member.partitions if partition in task_of})
     )
     return MemberStatus(
-        member.client_id if subscription is None else subscription.thread,
-        member.process_id if subscription is None else subscription.process_id,
+        member.client_id if said is None else said.thread,
+        member.process_id if said is None else said.process_id,
         member.host,
         tasks,
         member.standbys if plan is None else tuple(sorted(unpack_tasks(plan.standbys))),
-        None if subscription is None else subscription.fingerprint == fingerprint,
+        None if said is None else said.fingerprint == fingerprint,
         *(
             ("", "", "", "")
-            if subscription is None
-            else (
-                subscription.fingerprint,
-                subscription.pystreams,
-                subscription.python,
-                subscription.endpoint,
-            )
+            if said is None
+            else (said.fingerprint, said.pystreams, said.python, said.endpoint)
         ),
     )
 
 
-def _subscription(data: bytes) -> Subscription | None:
-    """None for members of another kind, as Java's, and while the group does not show it."""
+def _said(member: MemberDescription) -> Subscription | None:
+    """What a member has said of itself; None for members of another kind, as Java's, and while the group does not show
+    it."""
+    if member.fingerprint:
+        return Subscription(
+            member.fingerprint,
+            member.process_id,
+            member.client_id,
+            endpoint=member.endpoint,
+            pystreams=member.pystreams,
+            python=member.python,
+        )
     try:
-        return decode_subscription(data) if data else None
+        return decode_subscription(member.user_data) if member.user_data else None
     except TopologyError:
         return None
 
 
 def _plan(data: bytes) -> AssignmentInfo | None:
-    """As ``_subscription``."""
+    """As ``_said``."""
     try:
         return decode_assignment_info(data) if data else None
     except TopologyError:

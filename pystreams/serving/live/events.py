@@ -42,6 +42,7 @@ class States:
         self._lock = threading.Lock()
         self._fresh = Deadline(clock, 0)
         self._own: Look | None = None
+        self._own_has_group = False
         #: This instance, all of them, and the latter as JSON.
         self._last: tuple[Look, Look, bytes] | None = None
 
@@ -54,23 +55,23 @@ class States:
         return self._latest()[2]
 
     def alone(self) -> bytes:
-        """The state of this instance alone, for another one that shows all of them."""
+        """The state of this instance alone, for another one that shows all of them. That one asks the log itself."""
         with self._lock:
-            return msgspec.json.encode(self._own_look())
+            return msgspec.json.encode(self._own_look(with_group=False))
 
     def _latest(self) -> tuple[Look, Look, bytes]:
         with self._lock:
-            own = self._own_look()
+            own = self._own_look(with_group=True)
             if self._last is None or self._last[0] is not own:
                 others = [] if self._others is None else self._others.clients(own)
                 look = msgspec.structs.replace(own, clients=[*own.clients, *others])
                 self._last = own, look, msgspec.json.encode(look)
             return self._last
 
-    def _own_look(self) -> Look:
+    def _own_look(self, *, with_group: bool) -> Look:
         """The lock is held."""
-        if self._own is None or self._fresh.expired():
-            self._own = self._shown.look()
+        if self._own is None or self._fresh.expired() or (with_group and not self._own_has_group):
+            self._own, self._own_has_group = self._shown.look(with_group=with_group), with_group
             self._fresh = Deadline(self._clock, 1000 * EVENT_S / 2)
         return self._own
 

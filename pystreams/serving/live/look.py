@@ -215,6 +215,6 @@ class Shown(Protocol):
         """The part that does not change; None before it is known."""
         ...
 
-    def look(self) -> Look:
-        """The application now."""
+    def look(self, *, with_group: bool) -> Look:
+        """The application now. ``with_group`` also has the log asked, as for ``ClientLooks.look``."""
         ...

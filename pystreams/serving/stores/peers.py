@@ -110,7 +110,7 @@ class Peers:
                     connection.close()
                 # The other side ends connections that nobody uses.
                 if idle is None or not isinstance(error, _ENDED):
-                    raise _unreached(endpoint, error) from error
+                    raise self._unreached(endpoint, error) from error
             else:
                 self._idle.put(endpoint, connection)
                 return answer
@@ -129,6 +129,21 @@ class Peers:
         if self._trusted is None:
             return http.client.HTTPConnection(endpoint, timeout=_CONNECT_S)
         return http.client.HTTPSConnection(endpoint, timeout=_CONNECT_S, context=self._trusted)
+
+    def _unreached(self, endpoint: str, error: Exception) -> Exception:
+        why = str(error)
+        if self._trusted is not None and isinstance(error, _ENDED):
+            why = f"it does not accept the certificate of this one, or stops: {why}"
+        elif not isinstance(error, ssl.SSLError):
+            return ConnectionError(f"{endpoint} does not answer: {error}")
+        return UnreachableError(
+            "another instance of the application cannot be asked over HTTPS",
+            where=endpoint,
+            why=why,
+            hint="start all instances with --http-cert and --http-key, with --http-ca if the system does not trust the "
+            "authority of the certificates, and if there is --http-client-ca, with certificates that this one has "
+            "signed; each certificate is for the host of its instance's application_server",
+        )
 
 
 def _connect(connection: http.client.HTTPConnection) -> None:
@@ -170,18 +185,6 @@ def _target(question: Question) -> str:
     store = f"/stores/{quote(question.store, safe='')}"
     place = "entries" if question.key is None else f"keys/{quote(question.key, safe='')}"
     return f"{store}/{place}?{urlencode(parameters_of(question))}"
-
-
-def _unreached(endpoint: str, error: Exception) -> Exception:
-    if not isinstance(error, ssl.SSLError):
-        return ConnectionError(f"{endpoint} does not answer: {error}")
-    return UnreachableError(
-        "another instance of the application cannot be asked over HTTPS",
-        where=endpoint,
-        why=str(error),
-        hint="start all instances with --http-cert and --http-key, and with --http-ca if the system does not trust "
-        "the authority of the certificates; each certificate is for the host of its instance's application_server",
-    )
 
 
 def _error(endpoint: str, status: int, content: bytes) -> QueryError:

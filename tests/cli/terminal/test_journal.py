@@ -87,6 +87,20 @@ def test_json_has_it_too(folder):
     assert one(lines, "a record was skipped").startswith('<4>{"time": ')
 
 
+def test_lines_of_workers_have_it_before_the_number_of_the_worker(folder):
+    lines = said(folder, "run", "checking", "--until-caught-up", "--workers", "1", "--verbose")
+    assert one(lines, "a record was skipped").startswith("<4>worker 1 | ")
+    assert re.match(r"<3>worker 1 \| \d{4}-.* ERROR program: the first line$", one(lines, "the first line"))
+    assert one(lines, "the second line") == "<3>worker 1 | the second line"
+    assert one(lines, "REBALANCING -> RUNNING").startswith("<6>worker 1 | ")
+    assert [line for line in lines if not re.match(r"<[3-7]>", line)] == []
+
+
+def test_lines_of_workers_have_it_in_json_too(folder):
+    lines = said(folder, "run", "checking", "--until-caught-up", "--workers", "1", "--log-format", "json")
+    assert re.match(r'<4>\{"time": .*"worker": 1[,}]', one(lines, "a record was skipped"))
+
+
 def test_each_line_of_an_error_has_it(folder):
     lines = said(folder, "run", "nothing")
     assert lines[0].startswith("<3>Error: ")
@@ -94,7 +108,8 @@ def test_each_line_of_an_error_has_it(folder):
     assert all(line.startswith("<3>") for line in lines)
 
 
-def test_a_pipe_that_is_not_the_journal_gets_no_priorities(folder):
-    lines = said(folder, "run", "checking", "--until-caught-up", is_journal=False)
+@pytest.mark.parametrize("workers", [(), ("--workers", "1")], ids=["alone", "worker"])
+def test_a_pipe_that_is_not_the_journal_gets_no_priorities(folder, workers):
+    lines = said(folder, "run", "checking", "--until-caught-up", *workers, is_journal=False)
     assert one(lines, "a record was skipped")
     assert [line for line in lines if line.startswith("<")] == []

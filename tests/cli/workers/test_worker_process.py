@@ -12,7 +12,7 @@ from pystreams.cli.commands.workers.channel import Job
 from pystreams.cli.commands.workers.supervisor import Supervisor
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr, take_down_logs
 from pystreams.clock import ManualClock
-from pystreams.runtime.supervisor.supervision import Supervision
+from pystreams.runtime.supervisor.supervision import Report, Supervision
 
 
 class Endless:
@@ -67,3 +67,26 @@ def test_a_worker_that_dies_is_buried_even_if_its_children_go_on_writing(process
     assert supervision.over
     take_down_logs()
     assert "worker 1 ended with exit code 7" in capsys.readouterr().err
+
+
+class Asked:
+    """The process of a worker that never answers. ``groups``: whether each look was to ask the log, too."""
+
+    def __init__(self) -> None:
+        self.groups: list[bool] = []
+        self.channel = mock.Mock(send=lambda request: self.groups.append(request.with_group))
+
+
+def test_the_log_is_asked_about_the_group_by_one_of_the_workers_and_only_for_those_who_want_it(monkeypatch):
+    monkeypatch.setattr("pystreams.cli.commands.workers.supervisor._LOOK_S", 0.0)
+    supervision = Supervision(3, ManualClock())
+    supervision.begin()
+    supervisor = Supervisor(supervision, {})
+    processes = {number: Asked() for number in (1, 2, 3)}
+    supervisor._processes.update(processes)
+    for number in (2, 3):
+        supervision.heard(number, Report("running", records=0, lag=0, tasks=1))
+    supervisor.ask_for_looks(with_group=True)
+    supervisor.ask_for_looks(with_group=False)
+    # The first one has not started yet.
+    assert [process.groups for process in processes.values()] == [[], [True, False], [False, False]]

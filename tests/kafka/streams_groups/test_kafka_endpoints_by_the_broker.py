@@ -1,11 +1,14 @@
-"""Each member knows from the broker where queries for the keys of the others are answered."""
+"""Each member knows from the broker where queries for the keys of the others are answered, and everybody which versions
+the members run."""
 
 from __future__ import annotations
 
+import platform
 import re
 
 import pytest
 
+from pystreams.distribution import __version__
 from pystreams.errors import StateError
 from pystreams.runtime.streams import Streams
 from tests.kafka.support import Cluster
@@ -57,3 +60,9 @@ def test_members_know_the_endpoints_of_the_others_and_the_names_of_threads_witho
     assert {partition for partition, endpoint in with_one.items() if endpoint == ENDPOINT} == set(
         one.store("counts").partitions
     )
+    versions = __version__, platform.python_version(), True
+    status = two.application_status()
+    assert status is not None
+    assert {(member.pystreams, member.python, member.same_program) for member in status.members} == {versions}
+    endpoints = {member.thread: member.endpoint for member in status.members}
+    assert endpoints == {**dict.fromkeys(names(one), ENDPOINT), **dict.fromkeys(names(two), "")}

@@ -22,6 +22,7 @@ from pystreams.serving.watched import WatchedClient
 from tests.live.support import Log, caught_up, eventually
 from tests.serving.http_kit import get
 from tests.serving.live.conftest import PATIENCE_MS
+from tests.serving.live.test_state_and_events import Counted
 from tests.serving.test_run_http import Run
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -245,6 +246,34 @@ def test_a_browser_that_knows_the_token_reads_the_page_and_its_events(log, visit
         expect(page.locator("#health")).not_to_have_text("Ready")
         streams.start()
         expect(page.locator("#health")).to_have_text("Ready")
+
+
+def hide(page: Page, *, hidden: bool) -> None:
+    """As a browser does when its user goes to another tab, and comes back."""
+    page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
+
+
+def test_a_tab_that_is_not_seen_asks_nothing(visit):
+    counted = Counted()
+    with HttpServer(Address.parse("127.0.0.1:0"), counted) as server:
+        page = visit(server.address)
+        eventually(lambda: counted.looks > 2)
+        hide(page, hidden=True)
+        eventually(lambda: server._live_page.events.is_idle)
+        looks = counted.looks
+        # A stream that was open would have had events within this time.
+        page.wait_for_timeout(3_000)
+        assert counted.looks == looks
+        hide(page, hidden=False)
+        eventually(lambda: counted.looks > looks)
+        page.close()
+        eventually(lambda: server._live_page.events.is_idle)
 
 
 def test_the_state_can_be_read_without_scripts(log, visit):

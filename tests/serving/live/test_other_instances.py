@@ -52,7 +52,7 @@ class Seen:
     def described(self) -> None:
         return None
 
-    def look(self) -> Look:
+    def look(self, *, with_group: bool) -> Look:
         self.looks += 1
         task = TaskLook("0_0", "restoring", self.looks, 0, None, None, [], [RESTORE])
         thread = ThreadLook(f"{self.name}-1", "running", 0, None, None, None, [], [task], [])
@@ -63,7 +63,8 @@ class Seen:
             MemberLook(f"{name}-1", name, "", [], [], None, endpoint)
             for name, endpoint in self.members.items()
         ]
-        return Look(self.looks, HEALTHY, [client], [], GroupLook(0, False, members, [], []))
+        group = GroupLook(0, False, members, [], []) if with_group else None
+        return Look(self.looks, HEALTHY, [client], [], group)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from pystreams.serving.live.look import Look
 from pystreams.serving.live.routes import LivePage
 from pystreams.serving.pages import pages
 from pystreams.serving.server import HttpServer
+from pystreams.serving.stores.peers import PART_HEADER
 from pystreams.serving.watched import WatchedClient
 from tests.live.support import Log, caught_up, eventually
 from tests.serving.asyncio_kit import run_apart
@@ -32,10 +33,10 @@ pytestmark = pytest.mark.live
 
 
 class Counted:
-    """An application that counts how often somebody looks at it."""
+    """An application that counts how often somebody looks at it, and how often for its group, too."""
 
     def __init__(self) -> None:
-        self.looks = 0
+        self.looks, self.groups = 0, 0
 
     def health(self) -> Health:
         return Health(live=True, ready=True)
@@ -46,8 +47,9 @@ class Counted:
     def described(self) -> None:
         return None
 
-    def look(self) -> Look:
+    def look(self, *, with_group: bool) -> Look:
         self.looks += 1
+        self.groups += with_group
         return Look(self.looks, self.health(), [], [], None)
 
 
@@ -132,6 +134,24 @@ def test_those_who_look_at_the_same_time_share_a_look(counted, server):
         reader.join()
     seconds = time.monotonic() - began
     assert counted.looks - before <= 1 + seconds / (events_module.EVENT_S / 2)
+
+
+def test_all_open_pages_together_cost_one_look_an_event(counted, listen):
+    streams = [listen() for _ in range(STREAMS_MAX)]
+    # Each has begun.
+    assert all(stream.event() for stream in streams)
+    before, began = counted.looks, time.monotonic()
+    for _ in range(3):
+        assert all(stream.event() for stream in streams)
+    seconds = time.monotonic() - began
+    assert counted.looks - before <= 1 + seconds / (events_module.EVENT_S / 2)
+
+
+def test_an_instance_that_another_one_asks_does_not_ask_the_log_about_the_group(counted, server):
+    assert get(server.address, "/state", **{PART_HEADER: "1"}).status == 200
+    assert (counted.looks, counted.groups) == (1, 0)
+    assert get(server.address, "/state").status == 200
+    assert counted.groups == 1
 
 
 def test_one_stream_too_many_is_refused_and_costs_no_other_page(server, listen):
@@ -222,7 +242,7 @@ def test_a_process_knows_which_tasks_the_others_have(log):
         watched = WatchedClient(clients[0], None)
 
         def one_each() -> Look | None:
-            look = watched.look()
+            look = watched.look(with_group=True)
             own = {task.task for client in look.clients for thread in client.threads for task in thread.tasks}
             all_known = (
                 {task for member in look.group.members for task in member.tasks} if look.group else set()
@@ -245,7 +265,7 @@ def test_a_look_goes_through_the_channel_of_a_worker_as_it_is(log):
         assert described is not None
         assert "copying" in described.application_id
         assert described.picture.startswith("<svg")
-        client = watched.look().clients[0]
+        client = watched.look(with_group=False).clients[0]
     assert msgspec.json.decode(msgspec.json.encode(client), type=type(client)) == client
     assert client.records == 1
 
@@ -263,7 +283,7 @@ def test_the_hits_of_each_cache_are_exact_at_the_level_debug_and_otherwise_known
         with closing(Streams(app, broker=log.broker)) as streams:
             streams.start()
             caught_up(streams)
-            look = WatchedClient(streams, None).look().clients[0]
+            look = WatchedClient(streams, None).look(with_group=False).clients[0]
         seen[level] = {one.store: (one.reads, one.hits) for one in look.stores}
     # The first of each key finds nothing; the join reads what the aggregation has just written.
     assert seen["INFO"] == {"alone": (100, 95), "read-by-others": (None, None)}

@@ -110,7 +110,9 @@ class ApplicationClient:
                 raise self._error(error.code, error.read()) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             why = error.reason if isinstance(error, urllib.error.URLError) else error
-            if isinstance(why, ssl.SSLError):
+            # A server may end the connection without a word if it misses a certificate.
+            refusals = (ssl.SSLError, ConnectionResetError, BrokenPipeError)
+            if self._url.startswith("https:") and isinstance(why, refusals):
                 raise self._distrust(why) from None
             raise AnswerError(
                 f"no application answers at {self._url}",
@@ -118,7 +120,7 @@ class ApplicationClient:
                 hint="start it with pystreams run APPLICATION --http HOST:PORT, and give that address: --url HOST:PORT",
             ) from None
 
-    def _distrust(self, why: ssl.SSLError) -> AnswerError:
+    def _distrust(self, why: OSError) -> AnswerError:
         return AnswerError(
             f"{self._url} cannot be asked over HTTPS",
             why=why.strerror or str(why),

@@ -19,6 +19,7 @@ from pystreams.cli.commands.workers.process import WorkerProcess
 from pystreams.cli.stacks import on_stacks_request
 from pystreams.cli.terminal.console import EnduringStream
 from pystreams.cli.terminal.exits import Exit
+from pystreams.cli.terminal.journal import is_journal, parted
 from pystreams.cli.terminal.last_line import LastCounts, counted, log_last_line
 from pystreams.cli.terminal.logs import LogOptions, command_log, json_of_worker
 from pystreams.cli.terminal.show_error import on_the_same_log, show_parts
@@ -128,11 +129,12 @@ class Supervisor:
         for process in list(self._processes.values()):
             process.ask_for_stacks()
 
-    def ask_for_looks(self) -> None:
-        """Ask all workers what they look like now, from any thread, and wait a moment for their answers."""
+    def ask_for_looks(self, *, with_group: bool) -> None:
+        """Ask all workers what they look like now, from any thread, and wait a moment for their answers.
+        ``with_group``: one of them also has the log asked."""
         asked = self._at_work()
         first = min(asked, default=0)
-        self._ask(asked, lambda number: LookRequest(with_group=number == first), self.looks)
+        self._ask(asked, lambda number: LookRequest(with_group=with_group and number == first), self.looks)
 
     def ask_for_threads(self) -> None:
         """The same for what their threads are at."""
@@ -297,12 +299,12 @@ class WatchedWorkers:
 
     def described(self) -> Described | None:
         if self._supervisor.described is None:
-            self._supervisor.ask_for_looks()
+            self._supervisor.ask_for_looks(with_group=False)
         return self._supervisor.described
 
-    def look(self) -> Look:
+    def look(self, *, with_group: bool) -> Look:
         supervisor = self._supervisor
-        supervisor.ask_for_looks()
+        supervisor.ask_for_looks(with_group=with_group)
         clients = [client for _, client in sorted(supervisor.looks.items())]
         pids = supervisor.pids()
         groups = [client.group for client in clients if client.group is not None]
@@ -374,11 +376,13 @@ def _relay_output(_process: WorkerProcess, line: str) -> None:
 
 
 def _relay_log(process: WorkerProcess, line: str) -> None:
-    process.last_lines.append(line)
+    # The journal looks for a priority before everything else.
+    priority, text = parted(line) if is_journal() else ("", line)
+    process.last_lines.append(text)
     shown = (
-        json_of_worker(line, process.number) if process.logs.as_json else f"worker {process.number} | {line}"
+        json_of_worker(text, process.number) if process.logs.as_json else f"worker {process.number} | {text}"
     )
-    _print(shown, sys.stderr)
+    _print(priority + shown, sys.stderr)
 
 
 def _print(line: str, stream: TextIO) -> None:
