@@ -88,7 +88,7 @@ def test_a_renamed_field_loses_what_it_held(diff):
     assert "run … --accept-loss sums" in found.err
 
 
-def test_a_renamed_field_without_a_default_is_told_how_to_keep_its_name_too(diff):
+def test_a_renamed_field_without_a_default_is_shown_with_how_to_keep_its_name_too(diff):
     found = diff(
         ("    cents: int = 0\n    orders: int = 0", "    euros: int\n    orders: int = 0"), *NEEDS_EUROS
     )

@@ -215,7 +215,7 @@ def test_for_programs_every_line_is_an_object(halves: Run):
     assert (last["records"], last["left_out"]) == (4, {"moved to the dead-letter topic dead": 3})
 
 
-def test_records_that_the_application_has_written_itself_are_told_apart(folder, pystreams: Command):
+def test_records_that_the_application_has_written_itself_are_named_apart(folder, pystreams: Command):
     pystreams("topics", "create", "sales", "countries", "out")
     (folder / "priced.py").write_text(JOINED, encoding="utf-8")
     for topic, lines in (("countries", "ann=ES\nben=PT\ncleo=ES\n"), ("sales", "1=ann\n2=ben\n")):

@@ -46,7 +46,7 @@ def refusal(type_: Any, data: bytes) -> SerializationError:
     ],
     ids=str,
 )
-def test_the_field_that_does_not_fit_is_told_with_how_to_change_the_program(type_, data, misfit):
+def test_the_field_that_does_not_fit_is_named_with_how_to_change_the_program(type_, data, misfit):
     error = refusal(type_, data)
     name = type_.__name__
     lead = f"a record of topic orders cannot be deserialized: the content does not fit {name}: {misfit}"
@@ -55,7 +55,7 @@ def test_the_field_that_does_not_fit_is_told_with_how_to_change_the_program(type
     assert "secret" not in str(error)
 
 
-def test_bytes_of_another_type_are_told_with_how_to_read_them():
+def test_bytes_of_another_type_are_refused_with_how_to_read_them():
     error = refusal(int, b"three")
     assert error.what.endswith("8 bytes expected for int, 5 found")
     assert error.hint == f"read the topic with the types it was written with (key=, value=){WAY_OUT}"

@@ -221,7 +221,7 @@ def test_a_key_of_a_window_store_has_its_windows_by_their_start(tmp_path):
 
 
 @pytest.mark.parametrize("freshness", ["latest", "committed"])
-def test_windows_that_have_expired_are_told_apart_from_windows_that_never_were(tmp_path, freshness):
+def test_windows_that_have_expired_are_distinguished_from_windows_that_never_were(tmp_path, freshness):
     def by_second(app):
         windows = TimeWindows.tumbling(timedelta(seconds=1), grace=timedelta(seconds=59))
         grouped = app.stream("in", key=str, value=int).group_by_key()

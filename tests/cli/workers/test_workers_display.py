@@ -74,7 +74,7 @@ def test_a_file_gets_lines(capsys):
     assert capsys.readouterr().err.split() == ["running", "15", "records", "0/s", "lag", "2"]
 
 
-def test_records_from_internal_topics_are_told_apart(capsys):
+def test_records_from_internal_topics_are_named_apart(capsys):
     clock, supervision = scene()
     supervision.heard(1, Report("running", records=10, lag=0, tasks=1))
     assert "internal" not in rows(WorkersTable(Meter(clock), clock), supervision, {})["worker"]

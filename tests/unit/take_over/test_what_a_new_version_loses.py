@@ -161,7 +161,7 @@ def test_the_name_of_a_new_store_is_to_be_given_where_it_is_generated() -> None:
     assert 'name="new name", was="KSTREAM-AGGREGATE-STATE-STORE-0000000001"' in hint
 
 
-def test_a_renamed_field_is_told_how_to_keep_its_name_in_the_bytes() -> None:
+def test_a_renamed_field_is_refused_with_how_to_keep_its_name_in_the_bytes() -> None:
     hint = refusal(final_sums(), final_sums(Euros)).hint
     assert "a field with another name is another field: if value.cents is now euros, keep the name" in hint
     for way in ('euros = msgspec.field(name="cents")', 'AliasChoices("euros", "cents")'):
