@@ -1,4 +1,4 @@
-"""Which process runs which tests, and in which order: a process runs a file at a time, but all files of some folders."""
+"""Which process runs which tests, and in which order: one file at a time, but all files of some folders."""
 
 from __future__ import annotations
 
