@@ -142,18 +142,15 @@ class Log:
 
 def eventually(condition: Callable[[], Any], what: object = "", timeout_s: float = TIMEOUT_S) -> Any:
     """Wait until ``condition`` gives something true, and give that. If that takes too long, ``what`` is shown as it is
-    then. One that takes long to look at, because it asks a broker, is looked at less often: those who wait are not to
-    keep the processor from those who work."""
+    then."""
     end = time.monotonic() + timeout_s
     while True:
-        begun = time.monotonic()
         result = condition()
         if result:
             return result
-        now = time.monotonic()
-        if now > end:
+        if time.monotonic() > end:
             raise AssertionError(f"not within {timeout_s:g} s: {what or condition}")
-        time.sleep(min(max(0.01, 3 * (now - begun)), 0.1))
+        time.sleep(0.01)
 
 
 def freeze(pid: int) -> None:
