@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from tests.dealing import ONE_PROCESS, in_turn, unit_of
 
@@ -44,7 +43,7 @@ def test_their_folders_come_first_and_whole_and_files_stay_together():
         "tests/backfill/spark/test_b.py::test_a",
         "tests/unit/test_b.py::test_b",
     ]
-    items: list[pytest.Item] = [Item(nodeid) for nodeid in given]  # type: ignore[misc]
+    items: list[Any] = [Item(nodeid) for nodeid in given]
     assert [item.nodeid for item in in_turn(items)] == [given[1], given[3], given[0], given[2], given[4]]
     assert [unit_of(nodeid) for nodeid in (given[1], given[3])] == ["tests/backfill/spark/"] * 2
     assert unit_of(given[4]) == "tests/unit/test_b.py"
