@@ -7,14 +7,16 @@ import gc
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
+from tests.dealing import Scheduling, in_turn
 from tests.java import QUICK, SPARK, with_archive
 from tests.kafka.server import KafkaServer, why_not
 
@@ -52,14 +54,31 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, lambda *_: None)  # Unlike what is ignored, a handler is not handed down.
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the bytecode of the tests, which halves the time of the next collection, also where PYTHONDONTWRITEBYTECODE
+    is set. What tests import later may change within a second, so that older bytecode would be taken for its own."""
+    forbidden, sys.dont_write_bytecode = sys.dont_write_bytecode, False
+    try:
+        return (yield)
+    finally:
+        sys.dont_write_bytecode = forbidden
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked ``oracle`` with the reason, and put files that wait beside files that compute."""
+    """Skip tests marked ``oracle`` with the reason, and put all in the order in which they are dealt out."""
     reason = why_no_oracle()
     if reason is not None:
         for item in items:
             if item.get_closest_marker("oracle"):
                 item.add_marker(pytest.mark.skip(reason=reason))
-    _spread_kafka(items)
+    items[:] = in_turn(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    """What ``--dist loadfile`` does, with units for files."""
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:
@@ -67,24 +86,6 @@ def pytest_collection_finish() -> None:
     look at all of them again and again."""
     gc.collect()
     gc.freeze()
-
-
-def _spread_kafka(items: list[pytest.Item]) -> None:
-    """Deal the files that need Kafka, which wait most of the time, evenly among others: if they came one after the
-    other, no process would compute meanwhile. They end before the last two fifths, which are short files of unit tests:
-    a long one at the end would have all other processes wait for it."""
-    by_file: dict[Path, list[pytest.Item]] = {}
-    for item in items:
-        by_file.setdefault(item.path, []).append(item)
-    on_kafka = [path for path, tests in by_file.items() if any("server" in _fixtures(test) for test in tests)]
-    others = [path for path in by_file if path not in on_kafka]
-    places = {path: 0.6 * number / len(on_kafka) for number, path in enumerate(on_kafka)}
-    places |= {path: number / len(others) for number, path in enumerate(others)}
-    items[:] = [test for path in sorted(by_file, key=places.__getitem__) for test in by_file[path]]
-
-
-def _fixtures(item: pytest.Item) -> list[str]:
-    return item.fixturenames if isinstance(item, pytest.Function) else []
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

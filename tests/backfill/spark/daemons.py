@@ -18,6 +18,7 @@ from typing import Final
 import pyspark
 
 from tests.backfill.spark.killing import kill_session
+from tests.java import QUICK, SPARK, with_archive
 from tests.kafka.server import free_port
 from tests.live.support import eventually
 
@@ -25,8 +26,8 @@ SPARK_HOME: Final = Path(pyspark.__file__).parent
 _DEPLOY: Final = "org.apache.spark.deploy"
 _START_TIMEOUT_S: Final = 120.0
 
-#: The machine is shared with other tests.
-QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: Options of the JVMs of daemons and executors, which live for a test or two.
+QUICK_JVM: Final = " ".join((*QUICK, *with_archive(SPARK)))
 
 
 @dataclass

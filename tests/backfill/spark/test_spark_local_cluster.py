@@ -63,11 +63,11 @@ from pystreams.backfill.spark.session import spark_session
 from tests.backfill.kit import Backfill, memory
 from tests.backfill.programs import history
 from tests.backfill.spark.conftest import SETTINGS
+from tests.backfill.spark.daemons import QUICK_JVM
 
 shipped, staging = sys.argv[1:]
 sys.path.insert(0, str(Path(shipped).parent))
-quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-settings = {**SETTINGS, "spark.executor.memory": "1g", "spark.executor.extraJavaOptions": quick}
+settings = {**SETTINGS, "spark.executor.memory": "1g", "spark.executor.extraJavaOptions": QUICK_JVM}
 with spark_session("local-cluster[2,1,1200]", app_name="cluster", conf=settings) as session:
     executor = SparkExecutor(session, py_files=[shipped])
     source = memory(history("word count", 5, partitions=3))

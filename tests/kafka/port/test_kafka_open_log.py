@@ -9,10 +9,9 @@ import msgspec
 import pytest
 
 from pystreams import open_log
-from pystreams.errors import BrokerError, ConfigError, ProductionError, TopicError
+from pystreams.errors import ConfigError, ProductionError, TopicError
 from pystreams.log import Log
 from pystreams.partitioning import partition_for_key
-from tests.kafka.secure_server import PASSWORD, USER, Certificates, SecureServer
 from tests.kafka.support import Cluster
 from tests.live.support import eventually
 
@@ -110,21 +109,3 @@ def test_a_record_that_is_refused_with_its_neighbours_is_known_by_its_own_fault(
         log.produce_many("orders", [("a", b"x", 1), ("a", b"x", 2), ("a", b"x", far_ahead)])
     assert "different" not in refused.value.why
     assert "timestamp" in refused.value.why
-
-
-def test_the_login_is_given_as_an_application_gives_it(secure: SecureServer, certificates: Certificates):
-    login = {
-        "security_protocol": "SASL_SSL",
-        "sasl_mechanism": "PLAIN",
-        "sasl_username": USER,
-        "sasl_password": PASSWORD,
-        "ssl_ca_location": str(certificates.ca),
-    }
-    servers = secure.sasl
-    with open_log(bootstrap_servers=servers, **login) as log:
-        log.create_topic("by-login", if_not_exists=True)
-        log.produce("by-login", "x")
-        assert [record.value for record in log.consume("by-login", value=str, from_=-1)] == ["x"]
-        log.delete_topic("by-login")
-    with pytest.raises(BrokerError):
-        open_log(bootstrap_servers=servers, **{**login, "sasl_password": "wrong"})

@@ -8,12 +8,9 @@ import pytest
 
 from pystreams.backfill.spark.executor import SparkExecutor
 from tests.backfill.random_topologies import CERTAIN, RESTARTED
-from tests.backfill.spark.conftest import executor, spark
 from tests.backfill.spark.kinds import ON_EMBEDDED, TOPOLOGIES, Place, check
 from tests.backfill.trials import Written, read
 from tests.kafka.support import Cluster
-
-__all__ = ["executor", "spark"]
 
 #: That a driver dies before the commit is seen by ``make prove-backfill``.
 SHORT = ["worker-in-publish", "driver-in-commit"]
