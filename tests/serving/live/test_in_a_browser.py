@@ -29,9 +29,14 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 HOSTILE = "<img src=/missing onerror=document.title='taken'>"
 
+#: Its workers begin when there is a file ``go``.
 COUNTING = """
+import sys, time
+from pathlib import Path
 from pystreams import App
 
+while "worker" in sys.argv[0] and not Path("go").exists():
+    time.sleep(0.01)
 app = App("counting", poll_ms=10)
 app.stream("in", key=str, value=int).group_by_key().count(name="counts").to_stream().to("out")
 """
@@ -300,7 +305,9 @@ def test_what_is_shown_is_known_to_be_old_when_the_application_is_gone(log, visi
     expect(page.locator("#connection")).to_have_text("No answer; what is shown is old")
 
 
-def served(folder: Path, *arguments: str) -> Run:
+def served(folder: Path, *arguments: str, go: bool = True) -> Run:
+    if go:
+        (folder / "go").touch()
     (folder / "counting.py").write_text(COUNTING, encoding="utf-8")
     return Run(folder, "counting", "--http", "127.0.0.1:0", *arguments)
 
@@ -315,8 +322,8 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         log.write("in", [(f"key {partition}", 1, 1_000 * partition) for _ in range(5)], partition=partition)
     runs: list[Run] = []
 
-    def start(*arguments: str) -> Run:
-        runs.append(served(tmp_path, *arguments))
+    def start(*arguments: str, go: bool = True) -> Run:
+        runs.append(served(tmp_path, *arguments, go=go))
         return runs[-1]
 
     yield start
@@ -339,6 +346,17 @@ def test_one_page_shows_all_workers(run, visit):
     page.close()
     workers.send(signal.SIGTERM)
     workers.ends_with(0)
+
+
+def test_who_opens_the_page_before_a_worker_runs_can_look_keys_up_later(run, visit, tmp_path):
+    workers = run("--workers", "2", go=False)
+    page = visit(workers.address)
+    expect(page.locator("#health")).to_have_text("Not ready")
+    # The page would have got this answer, too.
+    assert get(workers.address, "/stores").status == 503
+    expect(page.get_by_label("Store", exact=True)).to_be_hidden()
+    (tmp_path / "go").touch()
+    expect(page.get_by_label("Store", exact=True)).to_be_visible()
 
 
 def test_a_key_is_looked_up_where_stores_are_served(run, visit):

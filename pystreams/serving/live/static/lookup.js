@@ -2,10 +2,15 @@
 
 import { byId, make, setAttribute } from "./dom.js";
 
+let asked = false;
+
+// Called again and again: who opens the page early finds no client yet that answers for the stores.
 export async function offerLookup() {
-  if (byId("lookup").dataset.stores !== "served") return;
+  if (asked || byId("lookup").dataset.stores !== "served") return;
+  asked = true;
   const answer = await fetch("stores").catch(() => null);
-  if (!answer?.ok) return;
+  asked = Boolean(answer?.ok);
+  if (!asked) return;
   const { stores } = await answer.json();
   if (!stores?.length) return;
   const names = stores.map((store) => (typeof store === "string" ? store : store.name));

@@ -24,8 +24,10 @@ function show(state) {
   showTasks(model);
   showPanels(model);
   connected("");
+  if (!ownClients(state).some((client) => client.client_id)) return;
   // The page was loaded before the client knew its log: there is a picture now.
-  if (!picture && ownClients(state).some((client) => client.client_id)) location.reload();
+  if (!picture) location.reload();
+  offerLookup();
 }
 
 function connected(trouble) {
@@ -60,4 +62,3 @@ setInterval(() => {
 }, 1000);
 
 open();
-offerLookup();
