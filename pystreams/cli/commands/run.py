@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pystreams.cli.garbage import leave_out_what_stays
 from pystreams.cli.options import (
     ApplicationArgument,
     ApplicationIdOption,
@@ -334,6 +335,7 @@ def run_streams(
     streams: Streams, *, until_caught_up: bool, logs: LogOptions, stop: threading.Event | None = None
 ) -> None:
     """Run until a signal or ``stop``, until it has caught up, or until a failure, which is raised."""
+    leave_out_what_stays()
     clock = SystemClock()
     meter = Meter(clock)
     failed = True

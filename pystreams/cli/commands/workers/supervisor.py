@@ -16,6 +16,7 @@ import msgspec
 from pystreams.cli.commands.workers.channel import Job, LagRequest, LookRequest, ThreadsRequest
 from pystreams.cli.commands.workers.display import workers_display_for
 from pystreams.cli.commands.workers.process import WorkerProcess
+from pystreams.cli.garbage import leave_out_what_stays
 from pystreams.cli.stacks import on_stacks_request
 from pystreams.cli.terminal.console import EnduringStream
 from pystreams.cli.terminal.exits import Exit
@@ -337,6 +338,7 @@ def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions,
         ) as endpoint,
     ):
         supervisor.endpoint = endpoint
+        leave_out_what_stays()
         supervisor.run(stop, lambda: display.update(supervision, supervisor.pids()))
     meter.update(supervision.summary().records)
     return _report_end(supervision, meter, jobs[0].log_options)

@@ -26,6 +26,7 @@ from pystreams.cli.commands.workers.channel import (
     StacksRequest,
     ThreadsRequest,
 )
+from pystreams.cli.garbage import leave_out_what_stays
 from pystreams.cli.stacks import log_stacks
 from pystreams.cli.telemetry import telemetry
 from pystreams.cli.terminal.exits import Exit, end_now, exit_of
@@ -250,6 +251,7 @@ def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) 
         Looker(channel, streams, job.number, leash)
     announce(streams, job.endpoint)
     leash.begin(streams)
+    leave_out_what_stays()
     try:
         with telemetry(streams, wanted=job.otel, worker=job.number):
             streams.run(stop=leash.stop, on_progress=reporter)
