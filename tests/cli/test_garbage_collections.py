@@ -1,4 +1,4 @@
-"""While records are processed, full garbage collections do not look at modules: no thread can run as long as they last."""
+"""While records are processed, full garbage collections, during which no thread can run, do not look at modules."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ def test_a_value_that_cannot_be_read_again_costs_its_own_key_only(cached: bool) 
         topic = driver.create_input_topic("in", key=str, value=str)
         with pytest.raises(ProcessingError) as caught:
             topic.pipe_key_values([("a", "bad"), ("a", "1")])
-        for part in ("step fold failed", "does not fit Total: Expected `int`, got `str`", "in-0 offset", "test_wrong_values_in_stores.py"):
+        misfit = "does not fit Total: Expected `int`, got `str`"
+        for part in ("step fold failed", misfit, "in-0 offset", "test_wrong_values_in_stores.py"):
             assert part in str(caught.value)
 
 
