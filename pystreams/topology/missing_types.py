@@ -1,4 +1,4 @@
-"""The types that a program does not give where they are needed: all are told in one error."""
+"""The types that a program does not give where they are needed: all are reported in one error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pystreams.user_code import Place
 
 
 class MissingType(NamedTuple):
-    """A type that nothing tells: ``argument`` is "key" or "value", ``needed_by`` the first step or store that needs it,
+    """A type that nothing gives: ``argument`` is "key" or "value", ``needed_by`` the first step or store that needs it,
     and ``needed_at`` the line that declared that one."""
 
     origin: Origin
@@ -45,7 +45,7 @@ class MissingTypes:
         self._found: dict[tuple[Origin, str], MissingType] = {}
 
     def add(self, missing: MissingType) -> None:
-        """What several steps need is told once."""
+        """A type that several steps need is reported once."""
         self._found.setdefault((missing.origin, missing.argument), missing)
 
     def check(self) -> None:
