@@ -45,7 +45,7 @@ def computed(given: Any, what: str, location: str, *inputs: AnySerde) -> AnySerd
     Without it, text is assumed if the input is text, because most untyped programs split lines and pick words (and any
     other value fails at once when it is written as text). Otherwise the type must be given.
     """
-    origin = Origin(what, f"nothing tells which type the processors of {location} make")
+    origin = Origin(what, f"nothing says which type the processors of {location} make")
     return given_or(given, DeferredSerde(origin, _text_of_text(inputs)))
 
 

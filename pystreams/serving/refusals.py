@@ -35,8 +35,9 @@ def refusal(status: int, code: str, error: str, *, why: str = "", hint: str = ""
 
 
 def _answer(status: int, parts: Mapping[str, str | int], headers: Mapping[str, str]) -> Response:
-    told = {name: part for name, part in parts.items() if part}
-    return JSONResponse(told, status, headers={**FRESH, **headers})
+    """The parts that are not empty, as JSON."""
+    content = {name: part for name, part in parts.items() if part}
+    return JSONResponse(content, status, headers={**FRESH, **headers})
 
 
 def answer_to(error: QueryError) -> Response:

@@ -52,6 +52,7 @@ class HttpServer:
         certificate ``tls`` accepts. Raises ``ConfigError``."""
         if tls is not None:
             tls.check()
+        client_ca = None if tls is None else tls.client_ca
         self._socket = address.listen()
         bound, port = self._socket.getsockname()[:2]
         self.address = Address(address.host, port)
@@ -59,7 +60,7 @@ class HttpServer:
         #: Whether only programs of this machine reach it.
         self.is_loopback = ipaddress.ip_address(bound).is_loopback
         #: Whether it knows who asks, by a token or a certificate.
-        self.has_proof = token is not None or (tls is not None and tls.client_ca is not None)
+        self.has_proof = token is not None or client_ca is not None
         #: Whether it serves metrics and health alone.
         self.closed = not (self.is_loopback or self.has_proof or open_to_all)
         #: Where other instances can ask for stores: ``host:port``; None: nowhere, as far as it is known.
@@ -84,8 +85,8 @@ class HttpServer:
                 timeout_graceful_shutdown=1,
                 ssl_certfile=None if tls is None else str(tls.certificate),
                 ssl_keyfile=None if tls is None else str(tls.key),
-                ssl_ca_certs=None if tls is None or tls.client_ca is None else str(tls.client_ca),
-                ssl_cert_reqs=ssl.CERT_NONE if tls is None or tls.client_ca is None else ssl.CERT_REQUIRED,
+                ssl_ca_certs=None if client_ca is None else str(client_ca),
+                ssl_cert_reqs=ssl.CERT_NONE if client_ca is None else ssl.CERT_REQUIRED,
             )
         )
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)

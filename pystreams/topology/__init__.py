@@ -5,8 +5,8 @@ Begin with ``topology``: the DSL and the low-level API both build a ``Topology``
 
 - Building: ``graph`` is the DSL's own graph, which ``optimizer`` rewrites before it becomes a topology; ``wrapping``
   wraps every step in a program's code; ``subtopology`` makes sub-topologies (``groups``) with final names (``names``)
-  and serdes (``deferred``, and ``missing_types`` for those that nothing tells); ``built`` is the result. ``partitions``
-  determines partition counts and tasks.
+  and serdes (``deferred``, and ``missing_types`` for those that a program leaves open); ``built`` is the result.
+  ``partitions`` determines partition counts and tasks.
 - Showing: ``describe`` writes Java's text (``java_collections`` has the order of Java's sets), ``picture/`` draws it.
 - Comparing two programs: ``fingerprint`` describes a topology as data and digests it; ``difference`` compares two,
   with ``steps_before``, ``changed_schemas`` and ``former_names``.

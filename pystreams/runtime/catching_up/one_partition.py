@@ -1,7 +1,7 @@
 """The sub-topologies to which all records come from one single partition, in its order.
 
-There is no other partition that could overtake it. So their stream time needs no bound: while the application catches
-up, it is what it would have been if the application had been there all the time.
+No other partition can be read ahead of it, so their stream time needs no bound: while the application catches up, it is
+what it would have been if the application had been there all the time.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def _further(summary: Summary) -> list[str]:
 
 
 def _further_figures(internal: int, figures: Report | Summary) -> dict[str, str]:
-    """What is in these columns. ``internal``: the number of records from internal topics."""
+    """The figures of these columns, by name. ``internal``: the number of records from internal topics."""
     return {
         _INTERNAL: f"{internal:,}",
         _STANDBYS: str(figures.standbys),

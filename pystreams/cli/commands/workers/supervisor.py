@@ -20,7 +20,7 @@ from pystreams.cli.garbage import leave_out_what_stays
 from pystreams.cli.stacks import on_stacks_request
 from pystreams.cli.terminal.console import EnduringStream
 from pystreams.cli.terminal.exits import Exit
-from pystreams.cli.terminal.journal import is_journal, parted
+from pystreams.cli.terminal.journal import parted
 from pystreams.cli.terminal.last_line import LastCounts, counted, log_last_line
 from pystreams.cli.terminal.logs import LogOptions, command_log, json_of_worker
 from pystreams.cli.terminal.show_error import on_the_same_log, show_parts
@@ -379,7 +379,7 @@ def _relay_output(_process: WorkerProcess, line: str) -> None:
 
 def _relay_log(process: WorkerProcess, line: str) -> None:
     # The journal looks for a priority before everything else.
-    priority, text = parted(line) if is_journal() else ("", line)
+    priority, text = parted(line) if process.logs.journal else ("", line)
     process.last_lines.append(text)
     shown = (
         json_of_worker(text, process.number) if process.logs.as_json else f"worker {process.number} | {text}"
