@@ -15,7 +15,7 @@ Begin with ``builder``: topics become streams (``stream``) and tables (``table``
   ``annotations`` (the types of a step), ``value_types`` (the fields of values), ``materialized`` (the store of a
   table), ``sources``, ``durations``, ``prefixes`` (generated names).
 - ``operators/``: the steps that all of them build.
-- ``misspelt``: misspelt keyword arguments of all these methods, and of windows; ``keywords`` are those of steps.
+- ``keywords``: misspelt keyword arguments of steps.
 
 The keyword arguments replace Java's Consumed, Produced, Grouped, Materialized, Joined, Repartitioned and Named. Each
 has the same meaning in all steps.

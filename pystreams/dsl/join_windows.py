@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
-from pystreams.dsl.misspelt import answers_misspelt
+from pystreams.misspelt import answers_misspelt
 from pystreams.errors import TopologyError
 
 _INT64_MIN = -(1 << 63)

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TypeVar
 
 from pystreams.dsl.materialized import StoreOptions
-from pystreams.dsl.misspelt import answers_misspelt
+from pystreams.misspelt import answers_misspelt
 
 C = TypeVar("C", bound=type)
 

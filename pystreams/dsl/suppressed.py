@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from pystreams.dsl import table
 from pystreams.dsl.context import Place
 from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
-from pystreams.dsl.misspelt import answers_misspelt
+from pystreams.misspelt import answers_misspelt
 from pystreams.dsl.operators.session_aggregate import SessionAggregate
 from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
 from pystreams.dsl.operators.suppress import Suppress

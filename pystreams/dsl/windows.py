@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
-from pystreams.dsl.misspelt import answers_misspelt
+from pystreams.misspelt import answers_misspelt
 from pystreams.errors import TopologyError
 from pystreams.stream_time import TIME_MAX
 

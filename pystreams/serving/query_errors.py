@@ -99,11 +99,9 @@ def unknown_store(name: str, known: Iterable[str]) -> UnknownStoreError:
 
 
 def nothing_under(key: str, store: str, read: str, kept_from_ms: int | None) -> AbsentError:
-    """The error for a key under which there is nothing. ``read``: what was read. ``kept_from_ms``: windows that began
-    before this time have expired (0 or None: none that is known of)."""
-    expired = (
-        f"; windows that began before {show_time(kept_from_ms)} are no longer kept" if kept_from_ms else ""
-    )
+    """The error for a key under which there is nothing. ``read``: what was read. ``kept_from_ms``: windows that began,
+    or sessions that ended, before this time have expired (0 or None: none that is known of)."""
+    expired = f"; nothing from before {show_time(kept_from_ms)} is kept any longer" if kept_from_ms else ""
     error = AbsentError(f"store {store} has nothing under the key {key[:200]!r}", why=f"{read}{expired}")
     if kept_from_ms:
         error.fields = {"kept_from_ms": kept_from_ms}

@@ -170,8 +170,12 @@ def test_the_answer_in_json(diff):
         "why": "value.cents is gone (perhaps it is now euros)",
         "fields": ["value.cents"],
     }
+    assert told["advice"] == [line for line in diff(RENAMED_FIELD).err.splitlines() if line in told["advice"]]
+    assert told["advice"][1] == "Content is lost: store sums."
+    assert any("--accept-loss sums" in line for line in told["advice"])
     equal = json.loads(diff(ANOTHER_CLASS, arguments=["--json"]).out)
     assert (equal["verdict"], equal["exit_code"]) == ("takes_over", 0)
+    assert equal["advice"][0].startswith("The topologies are equal")
     assert json.loads(diff(NEW_FIELD, arguments=["--json"]).out)["verdict"] == "stop_first"
 
 

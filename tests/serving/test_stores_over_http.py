@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from pystreams import MsgpackSerde, Serde, SessionWindows, TimeWindows
 from pystreams.serving.stores.arrow import ARROW
+from pystreams.times import show_time
 from tests.live.support import caught_up, eventually
 from tests.serving.queries_kit import asked
 
@@ -244,7 +245,7 @@ def test_windows_that_have_expired_are_distinguished_from_windows_that_never_wer
         caught_up(application.streams)
         # The latest window began at 3_600_000, and they are kept for a minute.
         eventually(lambda: store.kept_from_ms("a") == 3_540_001, store.kept_from_ms("a"))
-        expired = "windows that began before 1970-01-01T00:59:00.001Z are no longer kept"
+        expired = "nothing from before 1970-01-01T00:59:00.001Z is kept any longer"
         assert expired in why("a")
         assert expired in why("b", "&to_time=3599999")
         assert application.key("counts", "b").status == 200
@@ -269,6 +270,27 @@ def test_a_key_of_a_session_store_has_its_sessions(tmp_path):
             "a",
             "b",
         ]
+
+
+def test_sessions_that_have_expired_are_distinguished_from_sessions_that_never_were(tmp_path):
+    def visits(app):
+        windows = SessionWindows.of(timedelta(seconds=1), grace=timedelta(seconds=59))
+        grouped = app.stream("in", key=str, value=int).group_by_key()
+        grouped.windowed_by(windows).count(name="visits", cached=False)
+
+    with asked(tmp_path, visits, partitions=1, commit_interval_ms=20) as application:
+        application.log.write("in", [("a", 1, 1_000)])
+        caught_up(application.streams)
+        assert application.key("visits", "nobody").json["why"] == "all of it was read"
+        application.log.write("in", [("b", 1, 3_600_500)])
+        caught_up(application.streams)
+        page = application.key("visits", "a")
+        kept_from_ms = application.streams.store("visits").kept_from_ms("a")
+        assert 1_000 < kept_from_ms <= 3_600_500
+        assert page.json["kept_from_ms"] == kept_from_ms
+        assert page.json["why"] == (
+            f"all of it was read; nothing from before {show_time(kept_from_ms)} is kept any longer"
+        )
 
 
 def test_a_key_of_a_versioned_store_has_its_versions(tmp_path):

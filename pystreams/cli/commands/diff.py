@@ -41,7 +41,7 @@ def diff(
     ],
     new: Annotated[str | None, typer.Argument(metavar="NEW", help=f"{_WHAT}.", show_default=False)] = None,
     json_: Annotated[
-        bool, typer.Option("--json", help="One JSON object: verdict, exit code, changes.", show_default=False)
+        bool, typer.Option("--json", help="One JSON object: verdict, exit code, changes, advice.", show_default=False)
     ] = False,
     setting: SetOption = None,
     state_dir: StateDirOption = None,
@@ -79,7 +79,7 @@ def diff(
         raise typer.Exit(show_changes(last, after))
     found = compared(last, after["topology"])
     outcome = _outcome(last.topology, after["topology"], found)
-    print(_json(outcome, after["application_id"], found))
+    print(_json(outcome, after["application_id"], found, _advice(outcome, last, after["topology"], found)))
     raise typer.Exit(outcome)
 
 
@@ -98,14 +98,12 @@ def show_changes(last: LastRun, after: Any, say: Callable[[str], None] = note) -
 
     found = compared(last, after["topology"])
     outcome = _outcome(last.topology, after["topology"], found)
-    if last.topology == after["topology"]:
-        say(f"The topologies are equal ({_NOT_COMPARED}): {_ONE_BY_ONE}")
-        return outcome
-    show_table(
-        ("what", "name", "what becomes of it", "why"),
-        [(change.kind, change.name, change.verdict.value, change.why) for change in found],
-    )
-    say(_advice(outcome, last, after["topology"], found))
+    if last.topology != after["topology"]:
+        show_table(
+            ("what", "name", "what becomes of it", "why"),
+            [(change.kind, change.name, change.verdict.value, change.why) for change in found],
+        )
+    say("\n".join(_advice(outcome, last, after["topology"], found)))
     return outcome
 
 
@@ -120,7 +118,7 @@ def _outcome(before: Any, after: Any, found: list[Change]) -> Outcome:
     return Outcome.STOP_FIRST
 
 
-def _json(outcome: Outcome, application_id: str, found: list[Change]) -> str:
+def _json(outcome: Outcome, application_id: str, found: list[Change], advice: list[str]) -> str:
     changes = [
         {
             "kind": change.kind,
@@ -133,28 +131,30 @@ def _json(outcome: Outcome, application_id: str, found: list[Change]) -> str:
         for change in found
     ]
     verdict = {"application_id": application_id, "verdict": outcome.name.lower(), "exit_code": int(outcome)}
-    return json.dumps({**verdict, "changes": changes}, indent=1)
+    return json.dumps({**verdict, "changes": changes, "advice": advice}, indent=1)
 
 
 _NOT_COMPARED = "the code of functions is not compared"
 _ONE_BY_ONE = "the new version can replace the old one by a rolling upgrade, one member at a time."
 
 
-def _advice(outcome: Outcome, last: LastRun, now: Any, found: list[Change]) -> str:
+def _advice(outcome: Outcome, last: LastRun, now: Any, found: list[Change]) -> list[str]:
+    """Lines that say what to do."""
     from pystreams.topology.difference import Verdict
 
     if outcome is Outcome.TAKES_OVER:
-        return f"The topologies are equal, except for headers in stores ({_NOT_COMPARED}): {_ONE_BY_ONE}"
-    stop = "Stop all members of the old version before you start the new one: a group runs one topology."
+        equal = "equal" if last.topology == now else "equal, except for headers in stores"
+        return [f"The topologies are {equal} ({_NOT_COMPARED}): {_ONE_BY_ONE}"]
+    advice = ["Stop all members of the old version before you start the new one: a group runs one topology."]
     if outcome is Outcome.STOP_FIRST:
         kept = "The content of all stores and topics that the new version uses is kept"
-        return f"{stop}\n{kept} ({_NOT_COMPARED})."
+        return [*advice, f"{kept} ({_NOT_COMPARED})."]
     if any(change.verdict is Verdict.UNKNOWN for change in found):
-        stop += (
-            "\nContent that cannot be compared may be lost, too: to find out, write both descriptions with this"
+        advice.append(
+            "Content that cannot be compared may be lost, too: to find out, write both descriptions with this"
             " version of pystreams (describe --format json)."
         )
-    return "\n".join([stop, *_losses(last, now, found)])
+    return [*advice, *_losses(last, now, found)]
 
 
 def _losses(last: LastRun, now: Any, found: list[Change]) -> list[str]:

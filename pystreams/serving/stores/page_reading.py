@@ -47,8 +47,8 @@ _Finding: TypeAlias = Generator[_Found, None, None]
 
 
 class Page(NamedTuple):
-    """Entries in order; ``more`` follow if it is true. ``kept_from_ms``: of a window store without such entries, the
-    time before which windows that began then have expired."""
+    """Entries in order; ``more`` follow if it is true. ``kept_from_ms``: of a window or session store without such
+    entries, the time before which windows that began, and sessions that ended, have expired."""
 
     entries: list[Entry]
     more: bool
@@ -134,7 +134,7 @@ def read_page(store: Any, reading: Reading, deadline: Deadline) -> Page:
             # Such stores have another order, so that all that the question is about is read for each page.
             wanted = iter(heapq.nsmallest(reading.question.limit + 1, wanted, key=lambda entry: entry.place))
         page = _page(wanted, reading)
-    if reading.kind in _WINDOW and not page.entries:
+    if not page.entries and (reading.kind in _WINDOW or reading.kind == "session"):
         return Page([], more=False, kept_from_ms=max(0, store.first_visible_ms))
     return page
 

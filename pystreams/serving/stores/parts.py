@@ -31,8 +31,8 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     ``position`` is the input that the partitions which were read include. ``lag`` is None if the tasks themselves have
     answered; where a standby has, the number of changelog records that it lacks (-1: it does not know).
 
-    ``kept_from_ms``, of a window store that has nothing under the key: windows that began before this time have expired
-    (0: none has); None if it is not known."""
+    ``kept_from_ms``, of a window or session store that has nothing under the key: windows that began, or sessions that
+    ended, before this time have expired (0: none has); None if it is not known."""
 
     entries: list[Entry] = []
     more: bool = False

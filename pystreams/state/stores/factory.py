@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pystreams.errors import TopologyError
+from pystreams.misspelt import answers_misspelt
 from pystreams.serde import serde_for
 from pystreams.serde.base import TypeOrSerde
 from pystreams.state.spec import StoreKind, StoreSpec
@@ -22,6 +23,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+@answers_misspelt
 class Stores:
     """Makes store specs. Serdes are types (``str``, ``int``, ``dict``, a struct …) or serdes; durations are
     timedeltas or milliseconds. ``persistent=False`` keeps a store in memory, ``cached=True`` uses the thread's cache,

@@ -131,6 +131,34 @@ def test_a_misspelt_argument_of_windows_is_answered_with_the_one_that_was_meant(
         call()
 
 
+@pytest.mark.parametrize(
+    "call, name, meant",
+    [
+        (lambda: Stores.key_value_store("s", str, str, cach=True), "Stores.key_value_store", "cached"),
+        (
+            lambda: Stores.window_store("s", str, str, size=1, retension=1),
+            "Stores.window_store",
+            "retention",
+        ),
+        (lambda: Stores.lru_map("s", str, str, max_entrys=1), "Stores.lru_map", "max_entries"),
+        (lambda: Stores.session_store(nme="s"), "Stores.session_store", "name"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_misspelt_argument_of_stores_is_answered_with_the_one_that_was_meant(call, name, meant):
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an .*: did you mean {meant}"):
+        call()
+
+
+def test_options_of_stores_need_their_names():
+    expected = (
+        r"^Stores\.list_store\(\) takes 3 arguments without a name \(name, key, value\), and got 4; "
+        r"give the others by name: persistent=, logged=, changelog_config=, was=$"
+    )
+    with pytest.raises(TypeError, match=expected):
+        Stores.list_store("s", str, str, True)
+
+
 def test_windows_take_the_arguments_that_need_no_name():
     assert TimeWindows.tumbling(10) == TimeWindows.hopping(10, advance=10)
     with pytest.raises(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pystreams.nearest import check_keywords
@@ -17,9 +17,9 @@ _OF_STORES = {"store", "stores"}
 
 
 def answers_misspelt(cls: C, of_stores: frozenset[str] = frozenset()) -> C:
-    """Have the public methods that a class defines, also those of the class itself, raise ``TypeError`` for an unknown
-    keyword argument with the nearest known one, and for an argument without its name with the names that it may have.
-    Python itself suggests names since 3.13, but not for arguments that a method collects for its store: those are
+    """Have the public methods that a class defines, also those of the class itself and static ones, raise ``TypeError``
+    for an unknown keyword argument with the nearest known one, and for an argument without its name with the names that
+    it may have. Python itself suggests names since 3.13, but not for arguments that a method collects for its store: those are
     ``of_stores``. An argument of ``aggregate`` may be any field of a declared aggregate: it checks them itself."""
     for name, method in list(vars(cls).items()):
         if name.startswith("_") or name == "aggregate":
@@ -28,6 +28,8 @@ def answers_misspelt(cls: C, of_stores: frozenset[str] = frozenset()) -> C:
             setattr(cls, name, _checked(method, of_stores))
         elif isinstance(method, classmethod):
             setattr(cls, name, classmethod(_checked(method.__func__, of_stores)))
+        elif isinstance(method, staticmethod):
+            setattr(cls, name, staticmethod(_checked_static(method.__func__)))
     return cls
 
 
@@ -52,7 +54,8 @@ def _positional(method: Callable[..., Any]) -> list[str] | None:
     parameters = inspect.signature(method).parameters.values()
     if any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters):
         return None
-    return [one.name for one in parameters if one.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD][1:]
+    unnamed = [one.name for one in parameters if one.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    return unnamed[unnamed[:1] in (["self"], ["cls"]) :]
 
 
 def _check_positional(name: str, method: Callable[..., Any], count: int) -> None:
@@ -82,10 +85,30 @@ def _checked(method: Callable[..., Any], of_stores: frozenset[str]) -> Callable[
     @functools.wraps(method)
     def _check_and_call(*args: Any, **keywords: Any) -> Any:
         name = f"{_class_of(args[0]).__name__}.{method.__name__}" if args else method.__qualname__
-        _check_positional(name, method, len(args) - 1)
-        known = _keywords(method, of_stores)
-        if known is not None and not keywords.keys() <= known:
-            check_keywords(name, keywords, known)
+        _check(name, method, len(args) - 1, keywords, of_stores)
         return method(*args, **keywords)
 
     return _check_and_call
+
+
+def _checked_static(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def _check_and_call(*args: Any, **keywords: Any) -> Any:
+        _check(method.__qualname__, method, len(args), keywords, frozenset())
+        return method(*args, **keywords)
+
+    return _check_and_call
+
+
+def _check(
+    name: str,
+    method: Callable[..., Any],
+    positional: int,
+    keywords: Mapping[str, Any],
+    of_stores: frozenset[str],
+) -> None:
+    """``positional``: how many arguments were given without their names."""
+    _check_positional(name, method, positional)
+    known = _keywords(method, of_stores)
+    if known is not None and not keywords.keys() <= known:
+        check_keywords(name, keywords, known)
