@@ -8,7 +8,6 @@ promises that the rest of pystreams relies on.
 - ``group_application``: what a broker that assigns the tasks itself has to know of an application.
 - ``connecting``: opens the one that a configuration names.
 
-To add a broker: implement ``port`` in a package of its own, add it to ``connecting``, and run the tests of the port on
-it (``tests/broker``). Nothing here knows stores or topologies, and of tasks only their ids (``Broker.fence``); keys and
-values are bytes.
+To add a broker, follow "Where to add what" in docs/ARCHITECTURE.md; the tests of the port are ``tests/broker``. Nothing
+here knows stores or topologies, and of tasks only their ids (``Broker.fence``); keys and values are bytes.
 """

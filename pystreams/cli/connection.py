@@ -1,4 +1,5 @@
-"""The log that a command works on."""
+"""The log that a command works on: makes the configuration from the options of a command, which ``broker.connecting``
+opens."""
 
 from __future__ import annotations
 

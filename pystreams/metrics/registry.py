@@ -108,8 +108,8 @@ class Metrics:
         return self._get(Measure, lambda: Measure(self._clock.monotonic_ms()), name, tags)
 
     def attach(self, source: Source, names: Collection[str] | None = None) -> None:
-        """Have ``snapshot`` ask ``source`` for samples, too, and ``total`` for those that no other source before it and
-        no metric has. ``total`` only asks for ``names`` (None: for all), because to ask may take a while."""
+        """Include the samples of ``source`` in ``snapshot``. ``total`` asks it only if no metric and no earlier source
+        has the name, and only for ``names`` (None: for all), because asking may take a while."""
         self._sources.append((source, names))
 
     def total(self, name: str, **tags: object) -> float:

@@ -25,7 +25,7 @@ _Method: TypeAlias = Callable[..., Any]
 _NS_PER_MS: Final = 1_000_000
 _WRITES: Final = {"put": "put", "write": "put", "write_encoded": "put"}
 #: The names of operations in Kafka Streams, by the methods of programs and of operators that carry them out. Reads of
-#: several entries are not among them: how long an iterator is open is up to its reader.
+#: several entries are not among them, because their duration depends on how long the reader keeps the iterator open.
 _OF_KEYS: Final = {
     **_WRITES,
     "get": "get",

@@ -66,8 +66,9 @@ class OperatorEnvironment(Protocol):
         ...
 
     def late(self, stream_time: int, grace_ms: int) -> None:
-        """Count the current record as too late for records that this step would have combined it with, at this stream
-        time. It is not dropped. ``grace_ms`` is the least grace with which they would all still be there."""
+        """Count the current record as late: at this stream time, records with which this step would have combined it
+        are gone. The record itself is not dropped. ``grace_ms`` is the least grace with which they would all still be
+        there."""
         ...
 
     def count_misses(self, misses: Misses, partner: Partner) -> None:

@@ -1,7 +1,7 @@
 """Counts the records of a join that find nothing, so that the user hears of a join in which no record ever does.
 
-A join that has found something once costs nothing more: until then it calls the functions that are made here, from then
-on its own.
+Counting costs nothing once a join has found something: until then it calls the functions that are made here, afterwards
+its own.
 """
 
 from __future__ import annotations

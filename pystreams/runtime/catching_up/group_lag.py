@@ -15,16 +15,17 @@ task is done if
 
 The requirements:
 
-- In a new generation of the group, everything that its inputs hold when they are first read. So work that changes hands
-  counts until its new owner has shown that it is up to date, and also all that was there before the application.
+- In a new generation of the group, everything that its inputs hold when they are first read. So a task that gets a new
+  owner lags until the owner has committed all of this; so do all tasks of a new application whose topics already hold
+  records.
 - While a task before it lags, everything that has arrived from there. The last requirement is read after the commit
-  by which the other one was done, so what that one has emitted is required here before the next task may go on.
+  that made the task before it *done*. So it includes all that this task has emitted.
 - Later, with each commit, what its inputs held ``LAG_MS`` before. The steady flow of a live application is at most that
   old when it is committed, so it requires nothing, however long the commit interval is.
 - When nothing was committed for longer than commits can take, everything.
 
-Everyone reads the same offsets at other moments. Whoever is near to lagging commits often, so that another process,
-which may see it lag, need not wait for its commit interval.
+The processes read the offsets of the group at different moments, so one process may see a task lag that another does
+not. A process whose tasks nearly lag therefore commits often: the others need not wait for its commit interval.
 
 A member of a stage with several sub-topologies (see ``stages``) cannot wait until the others are done, because they
 wait for it in turn. It waits while they have something required to process, and each of them is required to process

@@ -9,9 +9,9 @@ time, however long it is.
 
 How far is too far? Processes that go at the same pace should hardly ever pause, because they would do nothing
 meanwhile. Their knowledge of each other is as old as the last commit and the last look at the group. So the distance is
-the event time that the task furthest behind has gone forward in its last few steps; a step lasts from one look at the
-group to the next one that finds it further on. The distance is small in slow work, and large in fast work or where
-records are sparse. It also limits the size of the state: a task that is ahead has processed no more than it could
+the event time by which the task furthest behind has advanced in its last few steps. A step lasts from one look at the
+group to the next one that shows progress of this task. The distance is small in slow work, and large in fast work or
+where records are sparse. It also limits the size of the state: a task that is ahead has processed no more than it could
 process in the time of these steps.
 """
 

@@ -7,8 +7,8 @@ its notes (``state/disk/member_notes.py``), and the kernel releases the lock whe
     each watches the next one ──► the lock is free ──► remove its members from the group ──► delete its notes
     notes are gone ──► everybody asks the group whether it rebalances, instead of waiting for the next heartbeat
 
-Static members are expected back, so they stay. Only a supervisor's are removed, if the new process has not taken their
-place in time: nobody knows how often it fails before.
+Static members are expected back, so they stay. Those of a supervisor's workers are removed if the restarted process has
+not taken their place in time, because it may fail any number of times before.
 """
 
 from __future__ import annotations

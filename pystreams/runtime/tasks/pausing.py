@@ -4,8 +4,8 @@ A task that pauses processes nothing that is later than the limit. Its partition
 are buffered. So nothing has to be resumed: the next record is processed as soon as the limit allows it.
 
 No thread waits forever: a thread with a paused task commits the current heads of all its tasks. So if all threads
-pause, all of them know the least head in the group, and the thread that has it goes on. A thread that commits nothing
-any more holds the others only as long as stream time waits for it.
+pause, all of them know the least head in the group, and the thread that has it goes on. If a thread stops committing,
+the others wait for it only as long as stream time does.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each partition could be read as fast as it comes. But what tasks write meets in the topics between sub-topologies, and
 the records of a partition that is hours behind another would have to wait there, in windows that stay open. So no task
 processes records that are more than a slack later than the earliest record of another one, and all wait for a partition
-that holds records of which none has arrived yet.
+that has records in the log of which none has arrived yet.
 """
 
 from __future__ import annotations
