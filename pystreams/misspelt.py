@@ -19,8 +19,9 @@ _OF_STORES = {"store", "stores"}
 def answers_misspelt(cls: C, of_stores: frozenset[str] = frozenset()) -> C:
     """Have the public methods that a class defines, also those of the class itself and static ones, raise ``TypeError``
     for an unknown keyword argument with the nearest known one, and for an argument without its name with the names that
-    it may have. Python itself suggests names since 3.13, but not for arguments that a method collects for its store: those are
-    ``of_stores``. An argument of ``aggregate`` may be any field of a declared aggregate: it checks them itself."""
+    it may have. Python itself suggests names since 3.13, but not for arguments that a method collects for its store:
+    those are ``of_stores``. An argument of ``aggregate`` may be any field of a declared aggregate: it checks them
+    itself."""
     for name, method in list(vars(cls).items()):
         if name.startswith("_") or name == "aggregate":
             continue

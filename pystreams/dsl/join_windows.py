@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
-from pystreams.misspelt import answers_misspelt
 from pystreams.errors import TopologyError
+from pystreams.misspelt import answers_misspelt
 
 _INT64_MIN = -(1 << 63)
 

@@ -10,13 +10,13 @@ from typing import Any, Generic, TypeVar
 from pystreams.dsl import table
 from pystreams.dsl.context import Place
 from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
-from pystreams.misspelt import answers_misspelt
 from pystreams.dsl.operators.session_aggregate import SessionAggregate
 from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
 from pystreams.dsl.operators.suppress import Suppress
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
 from pystreams.dsl.origins import SuppressOrigin
 from pystreams.errors import TopologyError
+from pystreams.misspelt import answers_misspelt
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.graph import GraphNode, ProcessorGraphNode
 from pystreams.topology.names import checked

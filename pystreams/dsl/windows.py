@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
-from pystreams.misspelt import answers_misspelt
 from pystreams.errors import TopologyError
+from pystreams.misspelt import answers_misspelt
 from pystreams.stream_time import TIME_MAX
 
 
