@@ -41,7 +41,10 @@ def diff(
     ],
     new: Annotated[str | None, typer.Argument(metavar="NEW", help=f"{_WHAT}.", show_default=False)] = None,
     json_: Annotated[
-        bool, typer.Option("--json", help="One JSON object: verdict, exit code, changes, advice.", show_default=False)
+        bool,
+        typer.Option(
+            "--json", help="One JSON object: verdict, exit code, changes, advice.", show_default=False
+        ),
     ] = False,
     setting: SetOption = None,
     state_dir: StateDirOption = None,
