@@ -11,6 +11,7 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
+from pystreams.cli.garbage import collect_rarely
 from pystreams.cli.terminal.exits import Exit, end_now, exit_of
 from pystreams.cli.terminal.logs import take_down_logs
 from pystreams.cli.terminal.show_error import show_error
@@ -124,6 +125,8 @@ def _application_for(arguments: Sequence[str]) -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its code. ``arguments`` None: those of the process."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments is None:
+        collect_rarely()
     try:
         _application_for(given)(args=given)
     except StreamsError as error:
