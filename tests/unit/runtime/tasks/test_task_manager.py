@@ -17,6 +17,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.changelog_guard import ChangelogGuard, Undone
 from pystreams.runtime.tasks.task import TaskStatus
+from pystreams.runtime.threads.activity import COMMIT, GROUP, NOTHING, Activity
 from pystreams.state.task_stores import TaskStores
 from tests.unit.runtime.tasks.manager_kit import (
     COUNTS_0,
@@ -150,6 +151,27 @@ def test_what_left_while_it_was_restored_is_not_started(tell: Any) -> None:
 def test_a_task_that_waited_for_its_directory_may_leave_again(tell: Any) -> None:
     world = tell(("lock", COUNTS_0), ("assign", COUNTS_0), ("assign",), ("unlock", COUNTS_0), ("round",))
     assert not world.tasks()
+
+
+@pytest.mark.parametrize("event", [("assign", PLAIN), ("restart", True), ("commit",)])
+def test_whatever_makes_a_thread_commit_others_see_that_it_does_and_when_it_did(
+    tell: Any, event: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = tell(("assign", *TASKS), ("round",), ("feed", COUNTS_0, 5), ("work",))
+    activity, commit = world.activity, world.producer.commit
+    seen = [activity.now(None)]
+
+    def look(*arguments: Any) -> Any:
+        world.clock.advance_ms(7)
+        seen.append(activity.now(None))
+        return commit(*arguments)
+
+    monkeypatch.setattr(world.producer, "commit", look)
+    activity.begin(GROUP)
+    happen(world, *event)
+    world.clock.advance_ms(3)
+    assert seen == [Activity(NOTHING), Activity(COMMIT, 7.0)]
+    assert activity.now(None) == Activity(GROUP, 3.0, committed_ms=3.0)
 
 
 def test_after_a_loss_nothing_is_committed(tell: Any) -> None:
