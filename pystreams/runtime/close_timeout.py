@@ -10,7 +10,7 @@ from pystreams.runtime.threads.activity import COMMIT, GROUP, POLL, PROCESS, Act
 from pystreams.runtime.threads.progress import ThreadProgress
 
 _WORDS = {
-    GROUP: "asks the group, or opens tasks,",
+    GROUP: "asks the group or opens tasks",
     POLL: "waits for the log",
     PROCESS: "processes",
     COMMIT: "commits",
@@ -52,8 +52,10 @@ def with_unclosed(failure: BaseException, unclosed: CloseTimeoutError) -> BaseEx
 
 def _at_work(name: str, activities: Mapping[str, Activity]) -> str:
     activity = activities.get(name, Activity())
-    words = _WORDS.get(activity.part, "ends")
-    task = "" if activity.task is None else f" {activity.task}"
-    return f"{name} {words}{task}" + (
-        f" for {activity.part_ms / 1000:.1f} s" if activity.part in _WORDS else ""
-    )
+    words = _WORDS.get(activity.part)
+    if words is None:
+        return f"{name} ends"
+    if activity.task is not None:
+        # With the group no task is at work but one that is being opened.
+        words = f"{'opens' if activity.part == GROUP else words} {activity.task}"
+    return f"{name} {words} for {activity.part_ms / 1000:.1f} s"

@@ -437,8 +437,8 @@ class TaskManager:
             )
 
     def close(self, *, commit: bool) -> None:
-        """Give up everything, after a commit of what is not committed yet, or without: the next start does it again.
-        Raises what the commit raises, after everything was given up."""
+        """Close all tasks. ``commit``: commit their work first; otherwise the next start repeats it. Raises what the
+        commit raises, after all tasks were closed."""
         try:
             if not commit:
                 self._take_back(self.running)
