@@ -57,6 +57,9 @@ class StreamsError(Exception):
         self.hint = hint
         #: For errors of the program: the line of the program that made the faulty declaration.
         self.line = ""
+        #: Threads of the client that has ended with this error are still at work. A process that ends must not wait for
+        #: them.
+        self.threads_at_work = False
         super().__init__(self._text())
 
     @property
@@ -64,11 +67,11 @@ class StreamsError(Exception):
         """``where``, and before it the line of the program."""
         return "; ".join(filter(None, (self.line if self.line not in self.where else "", self.where)))
 
-    def extend(self, *, where: str, hint: str = "") -> None:
-        """Add what the caller knows: the task, step and record, and what else the user can do."""
-        self.where = f"{where}; {self.where}" if self.where else where
-        if hint:
-            self.hint = f"{self.hint}; {hint}" if self.hint else hint
+    def extend(self, *, where: str = "", why: str = "", hint: str = "") -> None:
+        """Add what the caller knows: the task, step and record, what else was wrong, and what else the user can do."""
+        self.where = "; ".join(filter(None, (where, self.where)))
+        self.why = "; ".join(filter(None, (self.why, why)))
+        self.hint = "; ".join(filter(None, (self.hint, hint)))
         self.args = (self._text(),)
 
     def _text(self) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from pystreams.broker.missing_log import check_embedded_log
 from pystreams.broker.port import Broker
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
-from pystreams.errors import BrokerUnavailableError
 
 
 def open_broker(config: StreamsConfig, clock: Clock, *, if_missing: str | None = None) -> Broker:
@@ -43,11 +41,3 @@ def open_broker(config: StreamsConfig, clock: Clock, *, if_missing: str | None =
         heartbeat_interval_ms=config.heartbeat_interval_ms,
         max_poll_interval_ms=config.max_poll_interval_ms,
     )
-
-
-def check_embedded_log(path: Path, advice: str) -> None:
-    """Raise ``BrokerUnavailableError`` if there is no embedded log at ``path``; ``advice`` is its hint."""
-    if not path.exists():
-        raise BrokerUnavailableError(
-            f"There is no embedded log at {path}", where=f"looked for it from {Path.cwd()}", hint=advice
-        )

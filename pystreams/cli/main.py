@@ -15,7 +15,7 @@ from pystreams.cli.garbage import collect_rarely
 from pystreams.cli.terminal.exits import Exit, end_now, exit_of
 from pystreams.cli.terminal.logs import take_down_logs
 from pystreams.cli.terminal.show_error import show_error
-from pystreams.errors import CloseTimeoutError, StreamsError
+from pystreams.errors import StreamsError
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _application_for(given)(args=given)
     except StreamsError as error:
         show_error(error, given)
-        if isinstance(error, CloseTimeoutError):
+        if error.threads_at_work:
             take_down_logs()
             end_now(exit_of(error))
         sys.exit(exit_of(error))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pystreams.errors import CloseTimeoutError
+from pystreams.errors import CloseTimeoutError, StreamsError
 from pystreams.ids import TaskId
 from pystreams.runtime.threads.activity import COMMIT, GROUP, POLL, PROCESS, Activity
 from pystreams.runtime.threads.progress import ThreadProgress
 
 _WORDS = {
-    GROUP: "asks the group, or opens tasks,",
+    GROUP: "asks the group or opens tasks",
     POLL: "waits for the log",
     PROCESS: "processes",
     COMMIT: "commits",
@@ -27,7 +27,7 @@ def close_timeout(
         | {TaskId.parse(activity.task) for activity in activities.values() if activity.task is not None}
     )
     listed = ", ".join(map(str, tasks))
-    return CloseTimeoutError(
+    error = CloseTimeoutError(
         f"the last commit of {listed} was not done" if tasks else "the application has not ended",
         where=", ".join(thread.name for thread in threads),
         why=f"close_timeout_ms ({timeout_ms / 1000:g} s) is over"
@@ -36,12 +36,26 @@ def close_timeout(
         if tasks
         else "raise close_timeout_ms if it needs more time",
     )
+    error.threads_at_work = True
+    return error
+
+
+def with_unclosed(failure: BaseException, unclosed: CloseTimeoutError) -> BaseException:
+    """The failure that ended a client, with what kept the client from closing in time."""
+    if isinstance(failure, StreamsError):
+        failure.extend(why=f"{unclosed.what}: {unclosed.why}", hint=unclosed.hint)
+        failure.threads_at_work = True
+    else:
+        failure.add_note(str(unclosed))
+    return failure
 
 
 def _at_work(name: str, activities: Mapping[str, Activity]) -> str:
     activity = activities.get(name, Activity())
-    words = _WORDS.get(activity.part, "ends")
-    task = "" if activity.task is None else f" {activity.task}"
-    return f"{name} {words}{task}" + (
-        f" for {activity.part_ms / 1000:.1f} s" if activity.part in _WORDS else ""
-    )
+    words = _WORDS.get(activity.part)
+    if words is None:
+        return f"{name} ends"
+    if activity.task is not None:
+        # With the group no task is at work but one that is being opened.
+        words = f"{'opens' if activity.part == GROUP else words} {activity.task}"
+    return f"{name} {words} for {activity.part_ms / 1000:.1f} s"

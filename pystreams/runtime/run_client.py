@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from pystreams.errors import BrokerUnavailableError
-from pystreams.runtime.close_timeout import close_timeout
+from pystreams.runtime.close_timeout import close_timeout, with_unclosed
 from pystreams.runtime.signals import stop_on_signals
 from pystreams.runtime.threads.activity import Activity
 from pystreams.runtime.threads.progress import Progress
@@ -41,8 +41,8 @@ def run_client(
     until_caught_up: bool,
     on_progress: Callable[[Progress], None] | None,
 ) -> None:
-    """See ``Streams.run``. Raises the error that ended the client, and ``CloseTimeoutError`` if it does not close
-    within ``close_timeout_ms`` (-1: without limit)."""
+    """See ``Streams.run``. Raises the error that ended the client, or ``CloseTimeoutError`` if it does not close within
+    ``close_timeout_ms`` (-1: without limit). An error that ended the client also says what has not closed."""
     closed = False
     limited = close_timeout_ms >= 0
     with stop_on_signals(stop):
@@ -55,10 +55,12 @@ def run_client(
                     break
         finally:
             closed = streams.close(close_timeout_ms if limited else None)
-    if streams.failure is not None:
-        raise streams.failure
+    failure = streams.failure
     if limited and not closed:
-        raise close_timeout(close_timeout_ms, streams.progress().threads, streams.activities())
+        unclosed = close_timeout(close_timeout_ms, streams.progress().threads, streams.activities())
+        failure = unclosed if failure is None else with_unclosed(failure, unclosed)
+    if failure is not None:
+        raise failure
 
 
 def reached_the_end(streams: Runnable) -> bool:

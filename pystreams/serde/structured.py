@@ -158,7 +158,8 @@ class MsgpackSerde(_StructuredSerde[T]):
 
 
 def _misfit(error: Exception) -> str:
-    """What does not fit the type, if the bytes themselves have the format; otherwise an empty string."""
+    """The misfit between value and type, in words, if the bytes themselves have the format; otherwise an empty
+    string."""
     if isinstance(error, msgspec.ValidationError):
         return str(error)
     pydantic = sys.modules.get("pydantic")

@@ -1,4 +1,4 @@
-"""What users can do where a new version would lose stored content: for ``diff``, and for a start that is refused."""
+"""Ways for users to go on where a new version would lose stored content: for ``diff``, and for a refused start."""
 
 from __future__ import annotations
 

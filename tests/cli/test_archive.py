@@ -62,7 +62,7 @@ def test_a_topic_that_is_not_there_is_refused(pystreams, lines):
 def test_a_log_that_is_not_there_is_refused_and_not_made(pystreams, folder: Path):
     outcome = pystreams("archive", "lines", "--to", "archive", "--master", "none", "--embedded-log", "log.db")
     assert outcome.code == 4
-    assert "there is no embedded log" in outcome.err
+    assert "There is no embedded log" in outcome.err
     assert not (folder / "log.db").exists()
     assert not (folder / "archive").exists()
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from pystreams.cli import main
+from pystreams.errors import StreamsError, TopicError
 from tests.live.support import eventually
 
 #: Writes a file for each record that it begins, and hangs in one until the file ``go`` is there.
@@ -30,6 +33,37 @@ def wait(line):
 
 app = App("hanging", commit_interval_ms=100)
 app.stream("lines", value=str).peek(wait).to("out")
+"""
+
+
+#: Has a thread for each topic, which notes its name there. One fails and the other hangs, each with a record of that
+#: name; the file ``failed`` is there when the one that failed has ended.
+TWO_THREADS = """
+import threading, time
+from pathlib import Path
+
+from pystreams import App
+
+failing = []
+
+
+def work(topic):
+    def note(line):
+        Path(f"thread-of-{topic}").write_text(threading.current_thread().name)
+        if line == "fail":
+            failing.append(threading.current_thread())
+            raise ValueError("no such city")
+        while line == "hang":
+            time.sleep(0.01)
+            if failing and not failing[0].is_alive():
+                Path("failed").touch()
+
+    return note
+
+
+app = App("two_threads", num_stream_threads=2)
+for topic in ("lines", "others"):
+    app.stream(topic, value=str).peek(work(topic)).to("out")
 """
 
 
@@ -73,6 +107,58 @@ def test_it_ends_although_a_function_hangs_and_the_next_start_does_its_work_agai
     again = pystreams("run", program, "--until-caught-up")
     assert again.code == 0
     assert pystreams("consume", "out").lines[-1].endswith("hang")
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "1")], ids=["one process", "workers"])
+def test_a_failure_does_not_hide_that_another_thread_hangs(folder, pystreams, workers):
+    def in_threads_of_their_own() -> bool:
+        for topic in ("lines", "others"):
+            assert pystreams("produce", topic, stdin="hello\n").code == 0
+        names = {path.read_text() for path in folder.glob("thread-of-*")}
+        return len(names) == 2
+
+    (folder / "two_threads.py").write_text(TWO_THREADS, encoding="utf-8")
+    pystreams("topics", "create", "lines", "others", "out")
+    with run("two_threads", "-s", "close_timeout_ms=500", *workers) as running:
+        eventually(in_threads_of_their_own)
+        pystreams("produce", "lines", stdin="hang\n")
+        pystreams("produce", "others", stdin="fail\n")
+        eventually((folder / "failed").exists)
+        running.send_signal(signal.SIGTERM)
+        _, said = running.communicate(timeout=240)
+    assert running.returncode == 1, said
+    error = said[said.index("Error: ") :]
+    assert "no such city" in error
+    # The thread may have hung before it has published that the other task left it.
+    assert re.search(
+        r"the last commit of 0_0(, 1_0)? was not done: close_timeout_ms \(0\.5 s\) is over", error
+    )
+    assert "processes 0_0 for" in error
+
+
+def ended_with(error: StreamsError, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The exit codes with which a command ends at once that fails with an error."""
+    at_once: list[int] = []
+
+    def application(given: Sequence[str]) -> Callable[..., None]:
+        def fail(args: Sequence[str]) -> None:
+            raise error
+
+        return fail
+
+    monkeypatch.setattr(main, "_application_for", application)
+    monkeypatch.setattr(main, "end_now", at_once.append)
+    with pytest.raises(SystemExit):
+        main.main(["run"])
+    return at_once
+
+
+def test_a_process_whose_threads_are_at_work_ends_at_once_whatever_the_error(monkeypatch):
+    """The interpreter would be taken down beneath them."""
+    error = TopicError("topic 'lines' is missing")
+    assert ended_with(error, monkeypatch) == []
+    error.threads_at_work = True
+    assert ended_with(error, monkeypatch) == [4]
 
 
 def test_a_stop_that_can_commit_is_as_ever(folder, pystreams, program):

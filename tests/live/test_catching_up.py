@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pystreams import App, EmitStrategy, Suppressed, TimeWindows
+from pystreams.testing import TopologyTestDriver
 from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, run_to_the_end, running
 
 pytestmark = [pytest.mark.live, pytest.mark.both_logs]
@@ -142,6 +143,31 @@ def test_with_one_partition_the_same_records_are_late_as_in_an_application_that_
     streams = run_to_the_end(log, by_city(log))
     assert results(log) == [(f"{START}/c", 1)]
     assert streams.metrics.total("late-records-total") == 2
+
+
+def test_what_a_cache_delays_is_not_late_behind_what_passes_it_by(log: Log) -> None:
+    """The records reach the next step at once, their counts by key only with a commit: by then, all records are there,
+    and the windows of most counts would be closed."""
+
+    def application() -> App:
+        app = log.app("both-ways", window_changelog_retention_ms=-1, commit_interval_ms=500)
+        orders = app.stream("orders", key=str, value=int)
+        by_key = orders.group_by_key().count(name="by-key")
+        both = orders.merge(by_key.to_stream()).group_by(lambda key, value: "all", key=str)
+        counts = both.windowed_by(WINDOWS).count(name="counts")
+        counts.to_stream().map(lambda key, n: (str(key.start), n), key=str, value=int).to("out")
+        return app
+
+    records = [(f"k{n}", 1, START + 10 * n * MINUTE) for n in range(12)]
+    with TopologyTestDriver(application()) as driver:
+        orders = driver.create_input_topic("orders", key=str, value=int)
+        for key, value, time in records:
+            orders.pipe_input(key, value, timestamp=time)
+        live = driver.create_output_topic("out", key=str, value=int).read_map()
+    log.create("orders", "out")
+    log.write("orders", records)
+    run_to_the_end(log, application())
+    assert log.table("out") == live == {str(time): 2 for _, _, time in records}
 
 
 def test_who_does_not_move_is_given_up(log: Log, caplog: pytest.LogCaptureFixture) -> None:

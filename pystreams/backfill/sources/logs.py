@@ -15,6 +15,7 @@ from pystreams.backfill.sources.last_records import last_before
 from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.backfill.sources.source import BATCH_ROWS, Span, within
 from pystreams.broker.embedded import EmbeddedBroker
+from pystreams.broker.missing_log import check_embedded_log
 from pystreams.broker.port import Admin, Broker, ConsumerPurpose
 from pystreams.clock import Deadline, SystemClock
 from pystreams.config.client_settings import client_settings
@@ -89,13 +90,9 @@ class EmbeddedSource:
             yield admin
 
     def _open(self) -> EmbeddedBroker:
-        # It is only read, so a missing log is an error and is not created.
-        if not Path(self.path).exists():
-            raise BrokerUnavailableError(
-                f"there is no embedded log at {self.path}",
-                where=f"looked for it from {Path.cwd()}",
-                hint="name its file; on a cluster it must be on a file system that every worker has",
-            )
+        check_embedded_log(
+            Path(self.path), "name its file; on a cluster it must be on a file system that every worker has"
+        )
         return EmbeddedBroker(self.path)
 
 

@@ -15,9 +15,9 @@ from pystreams.broker.embedded.producer import EmbeddedProducer
 from pystreams.broker.embedded.pulse import Pulse
 from pystreams.broker.embedded.transactions import EmbeddedGroupCommitter, EmbeddedTransactionalProducer
 from pystreams.broker.group_application import GroupApplication
+from pystreams.broker.missing_log import check_embedded_log
 from pystreams.broker.port import Assign, ConsumerPurpose, TransactionContent
 from pystreams.clock import Clock, SystemClock
-from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TaskId
 from pystreams.metrics import Sample
 
@@ -164,12 +164,11 @@ def _reopened(
     busy_timeout_ms: int,
 ) -> EmbeddedBroker:
     """Open the same log in another process. A missing log is an error, because a new one would be a different log."""
-    if not path.exists():
-        raise BrokerUnavailableError(
-            f"there is no embedded log at {path}",
-            why="a worker opens the log on its own machine",
-            hint="on a cluster put it on a file system that every worker can reach, or use Kafka",
-        )
+    check_embedded_log(
+        path,
+        "a worker opens the log on its own machine: on a cluster put it on a file system that every worker can reach, "
+        "or use Kafka",
+    )
     return EmbeddedBroker(
         path,
         session_timeout_ms=session_timeout_ms,

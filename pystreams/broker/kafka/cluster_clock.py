@@ -17,8 +17,10 @@ _TOPIC: Final = "__cluster_metadata"
 
 
 async def ask_clock_ms(manager: Any, deadline: Deadline) -> int | None:
-    """The time of the active controller, which says of itself that it caught up with its own log now. None if it does
-    not say. Raises kafka-python's errors."""
+    """The time of the active controller, in ms since the epoch; None if it does not say. Raises kafka-python's errors.
+
+    The active controller gives the present time as the time at which it caught up with its own log.
+    """
     topic = DescribeQuorumRequest.TopicData
     partition = topic.PartitionData(partition_index=0)
     request = DescribeQuorumRequest(

@@ -18,15 +18,16 @@ def of_one_partition(
     writers_of: Mapping[int, frozenset[int]],
     hold_back: Mapping[int, int],
 ) -> frozenset[int]:
-    """The sub-topologies that read nothing but a repartition topic, which one task writes that itself reads one
-    partition, and so on from the user's topic. None of the writers holds anything back, because that would come later
-    than its time. ``inputs`` are those of all tasks, ``hold_back`` is that of each sub-topology (ms)."""
+    """The sub-topologies that read only one repartition topic. One task alone writes it, and that task reads one
+    partition: of the user's topic, or of another such repartition topic. Nothing in the task delays results: no step
+    holds them back, and no store has a cache. ``inputs`` are those of all tasks, ``hold_back`` is that of each
+    sub-topology (ms)."""
     of_tasks: dict[int, list[int]] = {sub.id: [] for sub in built.subtopologies}
     for task, partitions in inputs.items():
         of_tasks[task.subtopology].append(len(partitions))
 
     def keeps_the_order(writer: SubTopology) -> bool:
-        if of_tasks[writer.id] != [1] or hold_back[writer.id]:
+        if of_tasks[writer.id] != [1] or hold_back[writer.id] or _may_cache(writer):
             return False
         return follows(writer) if writers_of[writer.id] else not writer.pattern_sources
 
@@ -39,3 +40,14 @@ def of_one_partition(
 
 def _reads_one_repartition_topic(sub: SubTopology) -> bool:
     return len(sub.source_topics) == len(sub.repartition_source_topics) == 1 and not sub.pattern_sources
+
+
+def _may_cache(sub: SubTopology) -> bool:
+    """Whether a store of the sub-topology writes its results only with the next commit, if there is room in the cache.
+
+    In a live run they come a commit interval late at most. While the application catches up, one interval covers hours
+    of event time: the results of a cache would be late behind those that do not pass through it. Not even a single
+    cache leaves all as it is live. It keeps the last result of each key only, so others that would have made records
+    late are never written.
+    """
+    return any(spec.cached for spec in sub.stores)

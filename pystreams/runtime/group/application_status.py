@@ -193,8 +193,8 @@ def _member(
 
 
 def _said(member: MemberDescription) -> Subscription | None:
-    """What a member has said of itself; None for members of another kind, as Java's, and while the group does not show
-    it."""
+    """The subscription that a member has sent; None for members of another kind, as Java's, and while the group does
+    not show it."""
     if member.fingerprint:
         return Subscription(
             member.fingerprint,

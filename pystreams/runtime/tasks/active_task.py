@@ -183,8 +183,8 @@ class ActiveTask(AbstractTask):
         # From where to restore each store.
         written = {store: end_offsets[p] for store, p in self.changelogs.items() if p in end_offsets}
         self.state.commit(written | self._read_by_stores(input_offsets), input_offsets=input_offsets)
-        # Not before: if the stores could not be written, their changelogs are right, and this task is known by offsets
-        # that are not the group's.
+        # Not before: if the stores could not be written, their changelogs are right. ``TaskManager._take_back``
+        # recognizes such a task by offsets that differ from the group's.
         self.committed = committed
         self.stream.after_commit()
 

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from pystreams.broker.port import ANSWER_TIMEOUT_MS, Admin, Consumer, Member, Producer
 from pystreams.clock import Clock, Deadline
 from pystreams.engine.commit import commit
-from pystreams.errors import BrokerUnavailableError
+from pystreams.errors import BrokerUnavailableError, StreamsError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.runtime.tasks.active_task import ActiveTask
@@ -133,29 +133,40 @@ class ChangelogGuard:
         have logged of it followed by what the stores held then. Otherwise it would be restored with them, and what is
         processed once more would count twice. Gives what stores of versions are better restored without.
 
-        Flush the producer after it. Raises ``BrokerUnavailableError``.
+        If that fails for one task, it is logged, and the others are still taken back. Flush the producer after it.
+        Raises ``BrokerUnavailableError``: each of the others would have to wait for the log as well.
         """
-        logged = [
-            (task, store, task.changelogs[store])
-            for task in tasks
-            for store, count in task.logged.items()
-            if count
-        ]
+        undone = []
+        for task in tasks:
+            try:
+                undone += self._take_back(task)
+            except BrokerUnavailableError:
+                raise
+            except StreamsError as error:
+                log.warning(
+                    "task %s: its changelogs could not be corrected, so repeated records may count twice in its stores:"
+                    " %s",
+                    task.task_id,
+                    error,
+                )
+        return undone
+
+    def _take_back(self, task: ActiveTask) -> list[Undone]:
+        logged = {store: task.changelogs[store] for store, count in task.logged.items() if count}
         if not logged:
             return []
-        ends = self._admin.end_offsets([partition for _, _, partition in logged], _CHECK_TIMEOUT_MS)
-        read = [self._read(task, store, partition, ends[partition]) for task, store, partition in logged]
-        own = [
-            task.state.keeps_versions(store) and not _others(task, store, found)
-            for (task, store, _), found in zip(logged, read, strict=True)
+        ends = self._admin.end_offsets(list(logged.values()), _CHECK_TIMEOUT_MS)
+        read = {
+            store: self._read(task, store, partition, ends[partition]) for store, partition in logged.items()
+        }
+        undone = [
+            Undone(logged[store], task.log_ends[store], ends[logged[store]])
+            for store, found in read.items()
+            if found and task.state.keeps_versions(store) and not _others(task, store, found)
         ]
-        for task in tasks:
-            task.state.abort()
-        undone = []
-        for (task, store, partition), found, of_nobody_else in zip(logged, read, own, strict=True):
+        task.state.abort()
+        for store, found in read.items():
             _log_again(task, store, found)
-            if of_nobody_else and found:
-                undone.append(Undone(partition, task.log_ends[store], ends[partition]))
         return undone
 
     def _repair(

@@ -1,5 +1,6 @@
 """Commits the tasks of a thread, in one commit because they share a producer.
 
+last_commits          a task that began at an old offset commits nothing
 member.confirm        a member that was replaced writes nothing, as far as it can know
 engine.commit         flush caches, commit in the log, write the stores
 guard.check           changelogs that hold more than the tasks wrote are set right
@@ -8,30 +9,42 @@ guard.check           changelogs that hold more than the tasks wrote are set rig
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Final
 
 from pystreams.broker.port import Member, Producer
 from pystreams.engine.commit import commit
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.changelog_guard import ChangelogGuard
+from pystreams.runtime.tasks.last_commits import LastCommits
 
 #: How long the ends of changelogs are asked for before tasks are given up.
 _LEAVE_TIMEOUT_MS: Final = 5_000.0
 
 #: Called with the task at work, so that a failure can name it.
 Working = Callable[[ActiveTask | None], None]
+#: Is open during each commit, so that other threads can see it.
+Committing = Callable[[], AbstractContextManager[None]]
 
 
 class Committer:
     """Commits the tasks of one thread."""
 
     def __init__(
-        self, producer: Producer, member: Member, working: Working, guard: ChangelogGuard | None = None
+        self,
+        producer: Producer,
+        member: Member,
+        last_commits: LastCommits,
+        working: Working,
+        committing: Committing,
+        guard: ChangelogGuard | None = None,
     ) -> None:
         """``guard`` is None if no other process can write to the changelogs."""
         self._producer = producer
         self._member = member
+        self._last_commits = last_commits
         self._working = working
+        self._committing = committing
         self._guard = guard
 
     def commit(self, tasks: Sequence[ActiveTask]) -> None:
@@ -40,11 +53,13 @@ class Committer:
         Raises what the broker raises: ``BrokerUnavailableError`` (nothing is lost, try again), ``TaskMigratedError``,
         ``ProductionError``; and what flushing runs into.
         """
-        self._member.confirm()
-        end_offsets = commit(tasks, self._producer, self._member, working=self._working)
-        if self._guard is not None:
-            self._guard.commit_needed = False
-            self._guard.check(tasks, end_offsets)
+        with self._committing():
+            self._last_commits.before_first(tasks)
+            self._member.confirm()
+            end_offsets = commit(tasks, self._producer, self._member, working=self._working)
+            if self._guard is not None:
+                self._guard.commit_needed = False
+                self._guard.check(tasks, end_offsets)
 
     def leave_in_order(self, tasks: Sequence[ActiveTask]) -> None:
         """After a commit, before tasks are given up: all changelogs are left as they should be."""

@@ -41,7 +41,7 @@ from pystreams.runtime.tasks.assignment_plan import (
 )
 from pystreams.runtime.tasks.changelog_guard import guard_of
 from pystreams.runtime.tasks.client_context import ClientContext
-from pystreams.runtime.tasks.committer import Committer
+from pystreams.runtime.tasks.committer import Committer, Committing
 from pystreams.runtime.tasks.last_commits import LastCommits
 from pystreams.runtime.tasks.overflow_reading import find_overflow
 from pystreams.runtime.tasks.pausing import Pausing
@@ -88,6 +88,7 @@ class TaskManager:
         restorer: Restorer,
         stopwatch: Stopwatch,
         cache: ThreadCache,
+        committing: Committing,
         thread: str,
     ) -> None:
         self._context = context
@@ -102,7 +103,9 @@ class TaskManager:
             clients.member, context.newest_offsets, context.admin.partition_counts
         )
         self._guard = guard_of(context, clients.member, clients.producer, self._last_commits, thread)
-        self._committer = Committer(clients.producer, clients.member, self._set_working, self._guard)
+        self._committer = Committer(
+            clients.producer, clients.member, self._last_commits, self._set_working, committing, self._guard
+        )
         self._purges = purges_of(context)
         self._bounds = TimeBounds(context.watch, clients.consumer)
         self._pausing = Pausing(context.watch, clients.consumer, context.clock, context.metrics, thread)
@@ -434,8 +437,8 @@ class TaskManager:
             )
 
     def close(self, *, commit: bool) -> None:
-        """Give up everything, after a commit of what is not committed yet, or without: the next start does it again.
-        Raises what the commit raises, after everything was given up."""
+        """Close all tasks. ``commit``: commit their work first; otherwise the next start repeats it. Raises what the
+        commit raises, after all tasks were closed."""
         try:
             if not commit:
                 self._take_back(self.running)
@@ -625,7 +628,6 @@ class TaskManager:
 
     def commit(self) -> None:
         """Commit all running tasks."""
-        self._last_commits.before_first(self.running)
         self._pausing.report(self.running)
         self._committer.commit(self.running)
         self._pausing.reported()

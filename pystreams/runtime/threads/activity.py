@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from pystreams.clock import Clock
 
-#: The parts of a round. A thread that is stopped, or is not yet in its first round, is in none.
+#: The parts of a round. A thread that ends, or is not yet in its first round, is in none. A thread that ends still
+#: commits.
 NOTHING: Final = "nothing"
 GROUP: Final = "group"
 POLL: Final = "poll"
@@ -44,9 +47,16 @@ class ActivityNotes:
         """A poll has ended."""
         self._polled_ms = at_ms
 
-    def committed(self, at_ms: float) -> None:
-        """A commit has ended."""
-        self._committed_ms = at_ms
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Around a commit. After it the thread goes on with the part in which the commit became due."""
+        part, _ = self._part
+        self.begin(COMMIT)
+        try:
+            yield
+            self._committed_ms = self._clock.monotonic_ms()
+        finally:
+            self.begin(part)
 
     def now(self, task: str | None) -> Activity:
         """The activity now; ``task`` is the one at work."""

@@ -34,7 +34,7 @@ from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
-from pystreams.runtime.threads.activity import COMMIT, GROUP, POLL, PROCESS, ActivityNotes
+from pystreams.runtime.threads.activity import GROUP, POLL, PROCESS, ActivityNotes
 from pystreams.runtime.threads.follow_up import FollowUp
 from pystreams.runtime.threads.requests import Requests
 from pystreams.runtime.threads.thread_metrics import ThreadMetrics
@@ -109,6 +109,7 @@ class ThreadParts:
     tasks: TaskManager
     requests: Requests[TaskManager]
     rivals: Rivals
+    activity: ActivityNotes
 
 
 class Rounds:
@@ -131,7 +132,7 @@ class Rounds:
         self.internal_records = 0
         #: When the present round began (monotonic).
         self.began_ms = context.clock.monotonic_ms()
-        self.activity = ActivityNotes(context.clock)
+        self.activity = parts.activity
         self._owner = owner
         self._name = owner.name
         self._context = context
@@ -393,10 +394,8 @@ class Rounds:
             self._requests.commit.clear()
             self._requests.awaited_commit.clear()
             started_ms = self._clock.monotonic_ms()
-            self.activity.begin(COMMIT)
             tasks.commit()
             ended_ms = self._clock.monotonic_ms()
-            self.activity.committed(ended_ms)
             self._commit_took_ms = ended_ms - started_ms
             self._trouble.over()
             self._metrics.after_commit(started_ms, ended_ms)

@@ -42,7 +42,7 @@ from pystreams.runtime.tasks.stopwatch import Stopwatch
 from pystreams.runtime.tasks.store_metrics import store_samples
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.tasks.task_opening import TaskOpener
-from pystreams.runtime.threads.activity import Activity
+from pystreams.runtime.threads.activity import NOTHING, Activity, ActivityNotes
 from pystreams.runtime.threads.progress import (
     ThreadProgress,
     restore_progress,
@@ -173,7 +173,7 @@ class StreamThread:
     def activity(self) -> Activity:
         """The current activity of the thread."""
         rounds = self._rounds
-        if rounds is None or not self.alive:
+        if rounds is None or self.state is ThreadState.DEAD:
             return Activity()
         working = rounds.tasks.working
         return rounds.activity.now(None if working is None else str(working.task_id))
@@ -214,12 +214,18 @@ class StreamThread:
             rounds = self._rounds = self._open(closing)
             while not self._requests.stop.is_set():
                 rounds.go_round()
-            self.enter(ThreadState.PENDING_SHUTDOWN)
+            self._begin_to_end()
             self._close_tasks(rounds.tasks)
         except BaseException as error:  # noqa: BLE001 - whatever ends a thread is its owner's to judge
             self._fail(error)
         finally:
             self._release(closing)
+
+    def _begin_to_end(self) -> None:
+        self.enter(ThreadState.PENDING_SHUTDOWN)
+        if self._rounds is not None:
+            # It is not in any part of a round any more; the last commit is still to come.
+            self._rounds.activity.begin(NOTHING)
 
     def _close_tasks(self, tasks: TaskManager) -> None:
         try:
@@ -253,8 +259,11 @@ class StreamThread:
         opener = TaskOpener(context, consumer, producer, self.name)
         stopwatch = Stopwatch(self.name, context.clock, context.config.stall_timeout_ms)
         closing.append(stopwatch.close)
-        tasks = TaskManager(context, clients, opener, restorer, stopwatch, cache, self.name)
-        parts = ThreadParts(clients, cache, restorer, tasks, self._requests, self._make_rivals())
+        activity = ActivityNotes(context.clock)
+        tasks = TaskManager(
+            context, clients, opener, restorer, stopwatch, cache, activity.committing, self.name
+        )
+        parts = ThreadParts(clients, cache, restorer, tasks, self._requests, self._make_rivals(), activity)
         return Rounds(self, context, parts, group_wait)
 
     def _make_rivals(self) -> Rivals:
@@ -370,8 +379,9 @@ class StreamThread:
         error = placed(error, None if working is None else working.task_id, self.name)
         self.error = error
         if self.state is not ThreadState.PENDING_SHUTDOWN:
-            self.enter(ThreadState.PENDING_SHUTDOWN)
+            self._begin_to_end()
         if rounds is not None:
+            rounds.tasks.working = None
             try:
                 rounds.tasks.close(commit=False)
             except StreamsError:

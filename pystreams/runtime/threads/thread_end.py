@@ -74,6 +74,7 @@ def ask_all_to_stop(member: Member, clock: Clock, thread: str) -> None:
 
 
 def _others_go_on(assigned: Assigned) -> bool:
-    """Whether there are others, or may be: an assignment made before the request says nothing of who stops."""
+    """Whether there are others, or may be. An assignment that was made before the request does not show yet whether
+    others stop."""
     info = decode_assignment_info(assigned.user_data)
     return not info.shutdown or info.members > 1

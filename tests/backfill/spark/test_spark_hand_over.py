@@ -93,5 +93,5 @@ def test_a_log_that_a_worker_does_not_find_is_reported(
     opener = log.broker.opener()
     (log.path / "log.db").rename(tmp_path / "elsewhere.db")
     work = PublishStore(opener, "wc", "counts", "wc-counts-changelog", "attempt", 0)
-    with pytest.raises(StreamsError, match="there is no embedded log at"):
+    with pytest.raises(StreamsError, match="There is no embedded log at"):
         result.for_each_partition(result.store_rows("counts"), work)

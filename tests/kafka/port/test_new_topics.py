@@ -38,7 +38,7 @@ def test_a_leader_that_does_not_know_the_topic_yet_is_asked_again(
     monkeypatch.setattr(KafkaAdmin, "end_offsets", end_offsets)
     cluster.admin.create_topics([TopicSpec("new", 1)])
     assert not refused
-    # Nobody has to lead a topic that was there before.
+    # It may have been another process that has created the topic, a moment before.
     refused.append(TopicError("Offsets cannot be listed"))
     cluster.admin.create_topics([TopicSpec("new", 1)])
-    assert refused
+    assert not refused

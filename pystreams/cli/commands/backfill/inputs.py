@@ -184,7 +184,7 @@ def open_source(text: SourceText, places: Places) -> Source | DataFrameSource:
     """The source that the text of a ``--source`` describes. Raises ``ConfigError``; ``BrokerUnavailableError`` for a
     log that is not there."""
     from pystreams.backfill import sources
-    from pystreams.broker.connecting import check_embedded_log
+    from pystreams.broker.missing_log import check_embedded_log
 
     match text.kind:
         case "kafka":

@@ -238,8 +238,9 @@ def log_for(target: Target, config: StreamsConfig) -> str:
 def open_target(target: Target, config: StreamsConfig) -> Iterator[Broker]:
     """The log to hand over to: ``kafka`` or ``embedded``; for ``none`` and ``snapshot`` the one that the application
     runs on. Raises ``BrokerUnavailableError`` if it is not there."""
-    from pystreams.broker.connecting import check_embedded_log, open_broker
+    from pystreams.broker.connecting import open_broker
     from pystreams.broker.embedded import EmbeddedBroker
+    from pystreams.broker.missing_log import check_embedded_log
 
     clock = SystemClock()
     on_kafka = opens_kafka(target, config)

@@ -36,7 +36,6 @@ from pystreams.cli.watching import announce
 from pystreams.clock import SystemClock
 from pystreams.errors import (
     AppLoadError,
-    CloseTimeoutError,
     ConfigError,
     RetentionError,
     StreamsError,
@@ -301,7 +300,7 @@ def main() -> NoReturn:
         run_job(job, channel, questions, Leash(messages))
     except StreamsError as error:
         channel.send(failure_of(error), timeout_s=None)
-        if isinstance(error, CloseTimeoutError):
+        if error.threads_at_work:
             end_now(exit_of(error))
         sys.exit(exit_of(error))
     sys.exit(Exit.OK)

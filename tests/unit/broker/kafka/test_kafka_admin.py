@@ -1,4 +1,4 @@
-"""A group's coordinator that is only just being made, as in a new cluster, is asked again."""
+"""What is only just being made, as in a new cluster, is asked again: a group's coordinator, the leaders of a topic."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from pystreams.broker.port import TopicSpec
 from pystreams.errors import BrokerError
 
 with warnings.catch_warnings():
@@ -37,6 +38,30 @@ class Client:
         return {groups[0]: answer}
 
     delete_consumer_groups = describe_consumer_groups
+
+
+class NewTopic:
+    """The same for a topic of one partition, which another process has created. Its leader refuses two requests."""
+
+    def __init__(self) -> None:
+        self.refusals = 2
+
+    def create_topics(self, topics, request_timeout):
+        answer: Future[object] = Future()
+        answer.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_ALREADY_EXISTS)))
+        return {topic.topic: answer for topic in topics}
+
+    def list_topics(self, timeout):
+        return SimpleNamespace(topics={"new": SimpleNamespace(partitions={0: None}, error=None)})
+
+    def list_offsets(self, asked, isolation_level, request_timeout):
+        answer: Future[object] = Future()
+        if self.refusals:
+            self.refusals -= 1
+            answer.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+        else:
+            answer.set_result(SimpleNamespace(offset=0))
+        return dict.fromkeys(asked, answer)
 
 
 def admin(*answers: object) -> tuple[KafkaAdmin, Client]:
@@ -74,3 +99,11 @@ def test_a_group_is_deleted_once_its_coordinator_knows():
 def test_what_trying_again_does_not_mend_is_reported_at_once():
     with pytest.raises(BrokerError, match="cannot be described"):
         admin(KafkaError.GROUP_AUTHORIZATION_FAILED)[0].group_members("flights")
+
+
+def test_a_topic_that_another_process_has_just_created_has_a_leader_before_it_is_written_to():
+    """Records that come before the leader takes any may be lost (KAFKA-15591)."""
+    client = NewTopic()
+    asked = KafkaAdmin(SharedAdminClient(lambda: client), KafkaSettings("broker:9092"), "test")
+    asked.create_topics([TopicSpec("new", 1)])
+    assert client.refusals == 0

@@ -40,6 +40,7 @@ from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.tasks.task_opening import TaskOpener
+from pystreams.runtime.threads.activity import ActivityNotes
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, StateDirectory
 from pystreams.state.disk.rocksdb_memory import shared_resources
@@ -198,8 +199,16 @@ class World:
             "restore", self.restorer, Load(), self.clock, 60_000, restore_consumer.close
         )
         clients = ThreadClients(log, consumer, producer)
+        self.activity = ActivityNotes(self.clock)
         self.manager = TaskManager(
-            self._context, clients, opener, self.restorer, stopwatch, self.cache, "thread"
+            self._context,
+            clients,
+            opener,
+            self.restorer,
+            stopwatch,
+            self.cache,
+            self.activity.committing,
+            "thread",
         )
 
     def _breaks(self, task_id: TaskId) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -99,6 +100,12 @@ class Member:
             raise self.error
 
 
+class LastCommits:
+    """No other member has gone on with the task."""
+
+    def before_first(self, tasks: Sequence[ActiveTask]) -> None: ...
+
+
 class Consumer:
     def __init__(self) -> None:
         self.positions = {IN: 5, EMPTY: 0}
@@ -123,7 +130,8 @@ class World:
         producer: Any = self.producer
         self.member = Member()
         member: Any = self.member
-        self.committer = Committer(producer, member, lambda task: None)
+        last_commits: Any = LastCommits()
+        self.committer = Committer(producer, member, last_commits, lambda task: None, nullcontext)
 
     def commit(self) -> list[Any]:
         self.calls.clear()

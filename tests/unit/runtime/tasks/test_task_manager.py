@@ -12,11 +12,12 @@ from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from pystreams.errors import BrokerUnavailableError, StateCorruptedError, TaskMigratedError
+from pystreams.errors import BrokerUnavailableError, StateCorruptedError, StateError, TaskMigratedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.changelog_guard import ChangelogGuard, Undone
 from pystreams.runtime.tasks.task import TaskStatus
+from pystreams.runtime.threads.activity import COMMIT, GROUP, NOTHING, Activity
 from pystreams.state.task_stores import TaskStores
 from tests.unit.runtime.tasks.manager_kit import (
     COUNTS_0,
@@ -152,6 +153,27 @@ def test_a_task_that_waited_for_its_directory_may_leave_again(tell: Any) -> None
     assert not world.tasks()
 
 
+@pytest.mark.parametrize("event", [("assign", PLAIN), ("restart", True), ("commit",)])
+def test_whatever_makes_a_thread_commit_others_see_that_it_does_and_when_it_did(
+    tell: Any, event: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = tell(("assign", *TASKS), ("round",), ("feed", COUNTS_0, 5), ("work",))
+    activity, commit = world.activity, world.producer.commit
+    seen = [activity.now(None)]
+
+    def look(*arguments: Any) -> Any:
+        world.clock.advance_ms(7)
+        seen.append(activity.now(None))
+        return commit(*arguments)
+
+    monkeypatch.setattr(world.producer, "commit", look)
+    activity.begin(GROUP)
+    happen(world, *event)
+    world.clock.advance_ms(3)
+    assert seen == [Activity(NOTHING), Activity(COMMIT, 7.0)]
+    assert activity.now(None) == Activity(GROUP, 3.0, committed_ms=3.0)
+
+
 def test_after_a_loss_nothing_is_committed(tell: Any) -> None:
     world = tell(("assign", *TASKS), ("round",), ("feed", COUNTS_0, 3), ("work",), ("lose",))
     assert not world.log.offsets
@@ -268,6 +290,30 @@ def test_nothing_is_taken_back_of_a_task_whose_state_shows_to_be_corrupt_at_the_
     with pytest.raises(StateCorruptedError):
         world.manager.close(commit=True)
     assert taken_back == [COUNTS_0, PLAIN]
+
+
+@pytest.mark.parametrize("event", [("revive",), ("restart", False)])
+def test_a_store_that_cannot_be_read_keeps_no_other_changelog_from_being_corrected(
+    tell: Any, event: Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = tell(
+        ("assign", *TASKS), ("round",), ("feed", COUNTS_0, 5), ("feed", COUNTS_1, 5), ("work",), ("commit",),
+        ("feed", COUNTS_0, 5), ("feed", COUNTS_1, 5), ("work",),
+        transactional=False, cache_bytes=0,
+    )  # fmt: skip
+
+    def fail(*_: object) -> None:
+        raise StateError("the database cannot be read")
+
+    monkeypatch.setattr(world.tasks()[COUNTS_0].state, "as_logged", fail)
+    happen(world, *event)
+    assert "task 0_0: its changelogs could not be corrected" in caplog.text
+    assert "the database cannot be read" in caplog.text
+    assert not world.may_count_twice, "nothing is said of the other tasks"
+    world.settle()
+    counts = world.counts()
+    assert all(counts[key] == count for key, count in world.fed.items() if key.startswith(b"1 "))
+    assert all(counts[key] >= count for key, count in world.fed.items())
 
 
 @pytest.mark.parametrize("commit", [True, False])
