@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 from unittest import mock
 
 import pytest
 
-from pystreams.cli.commands.workers.channel import Job, LookRequest, Message, ThreadsRequest
+from pystreams.cli.commands.workers.channel import (
+    Channel,
+    Job,
+    LookRequest,
+    Message,
+    StacksRequest,
+    StopRequest,
+    ThreadsRequest,
+)
 from pystreams.cli.commands.workers.living import REPEAT_MS, LivingWorker
+from pystreams.cli.commands.workers.process import WorkerProcess
 from pystreams.cli.commands.workers.supervisor import Supervisor, WatchedWorkers
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr, take_down_logs
 from pystreams.clock import ManualClock
@@ -71,6 +83,51 @@ def test_a_worker_that_dies_is_buried_even_if_its_children_go_on_writing(process
     assert supervision.over
     take_down_logs()
     assert "worker 1 ended with exit code 7" in capsys.readouterr().err
+
+
+@contextmanager
+def process_that_does_not_read() -> Iterator[tuple[WorkerProcess, Channel]]:
+    """A worker's process, and its end of the channel, which holds its job."""
+    ends: list[Channel] = []
+
+    def popen(_job: Job, channel: int, _questions: int) -> mock.Mock:
+        ends.append(Channel(socket.socket(fileno=os.dup(channel))))
+        return mock.Mock(stdout=Path(os.devnull).open("rb"), stderr=Path(os.devnull).open("rb"))
+
+    with mock.patch("pystreams.cli.commands.workers.process._popen", popen):
+        process = WorkerProcess(Job("words", 1, {}, [], until_caught_up=False, logs=LogOptions()))
+    with closing(process), closing(process.questions), closing(ends[0]):
+        ends[0].socket.setblocking(False)
+        yield process, ends[0]
+
+
+def read_to_the_end(process: WorkerProcess, worker: Channel) -> list[Message]:
+    """All that the worker reads now, and what the supervisor sends meanwhile; without the job."""
+    heard: list[Message] = []
+    while arrived := worker.read():
+        heard += arrived
+        process.tick()
+    return heard[1:]
+
+
+def test_a_stop_reaches_a_worker_that_did_not_read_when_it_was_asked():
+    with process_that_does_not_read() as (process, worker):
+        sent = 0
+        while process.channel.send(StacksRequest()):
+            sent += 1
+        process.stop()
+        assert read_to_the_end(process, worker) == [*[StacksRequest()] * sent, StopRequest()]
+
+
+def test_the_rest_of_a_message_that_did_not_fit_is_sent_though_none_follows():
+    with process_that_does_not_read() as (process, worker):
+        message = Job("words", 1, {"large": "x" * 1_000_000}, [], until_caught_up=False, logs=LogOptions())
+        assert process.channel.send(message)
+        heard: list[Message] = []
+        for _ in range(1_000):
+            heard += worker.read() or []
+            process.tick()
+        assert heard[1:] == [message]
 
 
 class Asked:

@@ -115,6 +115,8 @@ class Supervisor:
                 if code is not None:
                     self._bury(worker)
                     self._carry_out(self.supervision.ended(process.number, code, list(process.last_lines)))
+                else:
+                    process.tick()
             self._carry_out(self.supervision.tick())
             if not self.supervision.over:
                 on_progress()
