@@ -16,6 +16,13 @@ from tests.serving.queries_kit import asked
 
 pytestmark = pytest.mark.live
 
+COPYING = """
+from pystreams import App
+
+app = App("copying", poll_ms=10)
+app.stream("in").to("out")
+"""
+
 
 def counted(app):
     app.stream("in", key=str, value=int).group_by_key().count(name="counts")
@@ -135,3 +142,23 @@ def test_certificates_are_for_asking_over_https(pystreams, folder, counts):
     shown = pystreams("get", "apps.counts", "counts", "k1", "--url", address, "--cert", str(authority))
     assert shown.code == 2
     assert "give both --cert and --key" in shown.err
+
+
+def test_those_who_ask_have_other_variables_for_their_certificate_than_a_server(
+    pystreams, folder, url, monkeypatch
+):
+    get = ("get", "apps.counts", "counts", "k1", "--url", url)
+    for name in ("PYSTREAMS_HTTP_CERT", "PYSTREAMS_HTTP_KEY", "PYSTREAMS_HTTP_CA"):
+        monkeypatch.setenv(name, "of-a-server.pem")
+    assert pystreams(*get).out == "1\n"
+    for name in ("PYSTREAMS_HTTP_CERT", "PYSTREAMS_HTTP_KEY", "PYSTREAMS_HTTP_CA"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PYSTREAMS_CERT", "of-a-person.pem")
+    shown = pystreams(*get)
+    assert (shown.code, "give both --cert and --key" in shown.err) == (2, True)
+    monkeypatch.setenv("PYSTREAMS_KEY", "of-a-person.key")
+    shown = pystreams(*get)
+    assert (shown.code, "of-a-person.pem, of-a-person.key" in shown.err) == (2, True)
+    (folder / "copying_for_a_person.py").write_text(COPYING, encoding="utf-8")
+    pystreams("topics", "create", "in", "out")
+    assert pystreams("run", "copying_for_a_person", "--until-caught-up").code == 0

@@ -176,8 +176,8 @@ class KafkaAdmin:
         return None if found is None or str(found) == _NO_ID else str(found)
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
-        """Returns when brokers show the topics, and new ones have leaders that take records. Also raises
-        ``ConfigError`` for settings that Kafka refuses, and ``BrokerUnavailableError``."""
+        """Returns when brokers show the topics, and their leaders take records: another process may have created one
+        only just now. Also raises ``ConfigError`` for settings that Kafka refuses, and ``BrokerUnavailableError``."""
         if not topics:
             return
         wanted = {spec.name: spec for spec in topics}
@@ -193,11 +193,9 @@ class KafkaAdmin:
             ],
             request_timeout=_TIMEOUT_S,
         )
-        created = []
         for name, future in futures.items():
             try:
                 future.result()
-                created.append(name)
             except KafkaException as exception:
                 self._not_created(exception, name)
         counts = self._wait_for(lambda counts: wanted.keys() <= counts.keys(), f"topics {', '.join(wanted)}")
@@ -208,8 +206,7 @@ class KafkaAdmin:
                     where=self._where,
                     hint="delete it, or choose another name",
                 )
-        if created:
-            self._wait_for_leaders([wanted[name] for name in created])
+        self._wait_for_leaders(wanted.values())
 
     def _wait_for_leaders(self, topics: Collection[TopicSpec]) -> None:
         """Wait until the leaders of new topics answer. A broker says that it leads a partition before it does, and
