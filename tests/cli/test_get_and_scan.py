@@ -88,7 +88,7 @@ def test_where_nothing_answers_the_advice_is_how_to_start_it(pystreams):
 
 def test_an_endpoint_that_is_none_is_passed_over(counts):
     address = str(counts.server.address)
-    assert first_reachable(["shop:http", "..:80", address]) == address
+    assert first_reachable(["shop:http", "..:80", "127.0.0.1:99999", address]) == address
 
 
 def test_no_proxy_is_asked(pystreams, url, monkeypatch):
@@ -127,10 +127,11 @@ def redirecting_to(url):
             server.shutdown()
 
 
-def test_an_address_that_is_none_is_refused(pystreams):
-    shown = pystreams("get", "apps.counts", "counts", "k1", "--url", "ftp://shop")
+@pytest.mark.parametrize("url", ["ftp://shop", "http://[::1", "shop:99999", "shop:http"])
+def test_an_address_that_is_none_is_refused(pystreams, url):
+    shown = pystreams("get", "apps.counts", "counts", "k1", "--url", url)
     assert shown.code == 2
-    assert "is not the URL of an application" in shown.err
+    assert f"{url!r} is not the URL of an application" in shown.err
 
 
 def test_certificates_are_for_asking_over_https(pystreams, folder, counts):
