@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from pystreams.cli.commands.stores.client import first_reachable
+from pystreams.cli.application_client import first_reachable
 from tests.live.support import caught_up
 from tests.serving.queries_kit import asked
 
