@@ -7,7 +7,7 @@ import asyncio
 import socket
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final
 from weakref import WeakSet, WeakValueDictionary
 
 import uvicorn
@@ -20,19 +20,13 @@ class Listener(socket.socket):
     """A socket that listens, and knows its connections that are open. Where there are too many, a new one takes the
     place of the one that has been at its handshake for longest."""
 
-    _open: WeakSet[_Accepted]
-    #: Those whose handshake has not ended, by descriptor, in the order in which they came.
-    _in_handshake: WeakValueDictionary[int, _Accepted]
-    _open_max: int
-
-    @classmethod
-    def of(cls, listening: socket.socket, open_max: int) -> Self:
+    def __init__(self, listening: socket.socket, open_max: int) -> None:
         """Takes the place of ``listening``. Of more than ``open_max`` connections, those at their handshakes end."""
-        listener = cls(listening.family, listening.type, listening.proto, listening.detach())
-        listener._open = WeakSet()
-        listener._in_handshake = WeakValueDictionary()
-        listener._open_max = open_max
-        return listener
+        super().__init__(listening.family, listening.type, listening.proto, listening.detach())
+        self._open_max = open_max
+        self._open: WeakSet[_Accepted] = WeakSet()
+        #: Those whose handshake has not ended, by descriptor, in the order in which they came.
+        self._in_handshake: WeakValueDictionary[int, _Accepted] = WeakValueDictionary()
 
     def accept(self) -> tuple[socket.socket, Any]:
         oldest = next(iter(self._in_handshake.values()), None)
@@ -43,8 +37,7 @@ class Listener(socket.socket):
             # The event loop takes this for the end of those that wait, ends the oldest, and comes back.
             raise BlockingIOError
         connection, address = super().accept()
-        accepted = _Accepted(connection.family, connection.type, connection.proto, connection.detach())
-        accepted.listener = self
+        accepted = _Accepted(connection, self)
         self._open.add(accepted)
         self._in_handshake[accepted.fileno()] = accepted
         return accepted, address
@@ -62,10 +55,13 @@ class Listener(socket.socket):
 class _Accepted(socket.socket):
     """A connection that tells its listener when it is closed."""
 
-    listener: Listener
+    def __init__(self, connection: socket.socket, listener: Listener) -> None:
+        """Takes the place of ``connection``."""
+        super().__init__(connection.family, connection.type, connection.proto, connection.detach())
+        self._listener = listener
 
     def close(self) -> None:
-        self.listener.closes(self)
+        self._listener.closes(self)
         super().close()
 
 

@@ -57,7 +57,7 @@ class HttpServer:
         self._socket = address.listen()
         listener = None
         if tls is not None:
-            self._socket = listener = Listener.of(self._socket, CONNECTIONS_HELD_MAX)
+            self._socket = listener = Listener(self._socket, CONNECTIONS_HELD_MAX)
         bound, port = self._socket.getsockname()[:2]
         self.address = Address(address.host, port)
         self.url = f"{'http' if tls is None else 'https'}://{self.address}"
