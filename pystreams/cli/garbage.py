@@ -1,4 +1,4 @@
-"""What lives as long as the process is left out of garbage collections."""
+"""Garbage collections leave out the objects that live as long as the process."""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ class Connection(HttpToolsProtocol):
         self._listener = listener
         assert isinstance(self.app, Guards), "the server serves the pages of an application"
         self._guards = self.app
-        #: When the peer has been waited for for too long, by the clock of the loop; None: it is not waited for.
+        #: The connection ends at this time of the loop's clock; None: the server does not wait for the peer.
         self.ends_at: float | None = None
-        #: Looks whether that is so. It is not moved with every request.
+        #: The timer for that. Requests change the time, but leave the timer, which is set again when it is early.
         self._look: asyncio.TimerHandle | None = None
         #: How much has come since the last whole head.
         self._head_bytes = 0

@@ -148,8 +148,8 @@ class Supervisor:
             return {number: worker.last(ClientLook) for number, worker in asked.items()}
 
     def threads(self) -> dict[int, ClientThreads]:
-        """What the threads of each worker are at, by number, from any thread; without the workers that do not answer
-        within a moment."""
+        """The activities of each worker's threads, by number, without the workers that do not answer within a moment.
+        From any thread."""
         return self._ask(ClientThreads, self._at_work(), lambda _: ThreadsRequest())
 
     def lag(self) -> Lag:
