@@ -181,6 +181,15 @@ def test_the_log_is_asked_about_the_group_by_one_of_the_workers_and_only_for_tho
     assert asked == [[], [True, False], [False, False]]
 
 
+def test_a_worker_that_does_not_answer_is_not_the_one_that_asks_the_log(monkeypatch):
+    supervisor, (frozen, other) = supervised(monkeypatch, ManualClock(), 2)
+    other.answer = look_at(2, 0)
+    for _ in range(2):
+        supervisor.looks(with_group=True)
+    assert frozen.requests == [LookRequest(with_group=True)]
+    assert other.requests == [LookRequest(with_group=False), LookRequest(with_group=True)]
+
+
 def test_a_worker_that_does_not_answer_gets_no_more_requests_until_some_time_has_passed(monkeypatch):
     clock = ManualClock()
     supervisor, (frozen,) = supervised(monkeypatch, clock, 1)

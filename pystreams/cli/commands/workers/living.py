@@ -24,7 +24,7 @@ A = TypeVar("A", ClientLook, ClientThreads, Lag)
 
 class LivingWorker:
     """It lives as long as its process: the next process of the same number is another one. The supervisor's lock is
-    held where ``ask`` and ``heard`` are called."""
+    held where ``owes``, ``ask`` and ``heard`` are called."""
 
     def __init__(self, process: WorkerProcess) -> None:
         self.process = process
@@ -44,6 +44,10 @@ class LivingWorker:
         answer = self._answers.get(kind)
         assert answer is None or isinstance(answer, kind)
         return answer
+
+    def owes(self, kind: type[Answer]) -> bool:
+        """Whether it was asked for an answer of this kind that has not come."""
+        return kind in self._asked_ms
 
     def ask(self, kind: type[Answer], request: Request, now_ms: float) -> None:
         """Ask for an answer of this kind, unless one is still to come: requests that a worker does not read fill its

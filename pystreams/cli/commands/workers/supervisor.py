@@ -140,9 +140,13 @@ class Supervisor:
 
     def looks(self, *, with_group: bool) -> dict[int, ClientLook | None]:
         """The last look at each worker that answers questions, by number, after all were asked and had a moment to
-        answer; None: there was none yet. From any thread. ``with_group``: one of them also has the log asked."""
+        answer; None: there was none yet. From any thread. ``with_group``: one of those that are not silent also has the
+        log asked."""
         asked = self._at_work()
-        first = min(asked, default=0)
+        with self._heard:
+            first = min(
+                (number for number, worker in asked.items() if not worker.owes(ClientLook)), default=None
+            )
         self._ask(ClientLook, asked, lambda number: LookRequest(with_group=with_group and number == first))
         with self._heard:
             return {number: worker.last(ClientLook) for number, worker in asked.items()}
