@@ -139,6 +139,7 @@ class Asked:
         self.answer: Message | None = None
         self.questions = mock.Mock()
         self.channel = mock.Mock(send=self._send)
+        self.close = mock.Mock()
         self.pid = 1_000 + number
         self._supervisor = supervisor
 
@@ -179,6 +180,14 @@ def test_the_log_is_asked_about_the_group_by_one_of_the_workers_and_only_for_tho
     supervisor.looks(with_group=False)
     asked = [[request.with_group for request in process.requests] for process in processes]
     assert asked == [[], [True, False], [False, False]]
+
+
+def test_a_worker_that_dies_while_it_is_asked_is_not_shown_as_it_was(monkeypatch):
+    supervisor, (dying,) = supervised(monkeypatch, ManualClock(), 1)
+    dying.answer = look_at(1, 0)
+    assert supervisor.looks(with_group=False) == {1: dying.answer}
+    dying.channel.send = lambda _: supervisor._bury(supervisor._living[1])
+    assert supervisor.looks(with_group=False) == {}
 
 
 def test_a_worker_that_does_not_answer_is_not_the_one_that_asks_the_log(monkeypatch):

@@ -149,7 +149,7 @@ class Supervisor:
             )
         self._ask(ClientLook, asked, lambda number: LookRequest(with_group=with_group and number == first))
         with self._heard:
-            return {number: worker.last(ClientLook) for number, worker in asked.items()}
+            return {n: worker.last(ClientLook) for n, worker in asked.items() if not worker.has_ended}
 
     def threads(self) -> dict[int, ClientThreads]:
         """The activities of each worker's threads, by number, without the workers that do not answer within a moment.
