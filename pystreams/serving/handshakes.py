@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import WeakSet, WeakValueDictionary
 
 import uvicorn
@@ -70,9 +71,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         config = self.config
-        protocol = partial(
-            config.http_protocol_class, config=config, server_state=self.server_state, app_state={}
-        )
+        protocol_class = cast("Callable[..., asyncio.Protocol]", config.http_protocol_class)
+        protocol = partial(protocol_class, config=config, server_state=self.server_state, app_state={})
         self.servers = [
             await asyncio.get_running_loop().create_server(
                 protocol,

@@ -190,6 +190,7 @@ class Supervisor:
     ) -> dict[int, A]:
         """The answers of these workers that come in ``wait_s`` (None: a moment). Those who ask for the same at the same
         time share an answer."""
+        before: dict[int, A | None]
 
         def new() -> dict[int, A]:
             last = {number: worker.last(kind) for number, worker in asked.items()}
