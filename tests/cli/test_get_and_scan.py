@@ -151,7 +151,8 @@ def test_those_who_ask_have_other_variables_for_their_certificate_than_a_server(
     get = ("get", "apps.counts", "counts", "k1", "--url", url)
     for name in ("PYSTREAMS_HTTP_CERT", "PYSTREAMS_HTTP_KEY", "PYSTREAMS_HTTP_CA"):
         monkeypatch.setenv(name, "of-a-server.pem")
-    assert pystreams(*get).out == "1\n"
+    shown = pystreams(*get)
+    assert shown.out == "1\n", shown
     for name in ("PYSTREAMS_HTTP_CERT", "PYSTREAMS_HTTP_KEY", "PYSTREAMS_HTTP_CA"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("PYSTREAMS_CERT", "of-a-person.pem")
