@@ -1,4 +1,8 @@
-"""How commands ask applications over HTTPS: the options, and what they come to."""
+"""How commands ask applications over HTTPS: the options, and what they come to.
+
+The variables of the environment are not those of a server (``PYSTREAMS_HTTP_...``): who exports a certificate of their
+own does not want a server to show it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ CaOption: TypeAlias = Annotated[
     typer.Option(
         "--ca",
         metavar="FILE",
-        envvar="PYSTREAMS_HTTP_CA",
+        envvar="PYSTREAMS_CA",
         help="The authority that signed the certificate of the application (PEM). Default: those that the system "
         "trusts",
         show_default=False,
@@ -29,7 +33,7 @@ CertificateOption: TypeAlias = Annotated[
     typer.Option(
         "--cert",
         metavar="FILE",
-        envvar="PYSTREAMS_HTTP_CERT",
+        envvar="PYSTREAMS_CERT",
         help="A certificate to show to a server that wants to know who asks (PEM).",
         show_default=False,
     ),
@@ -40,7 +44,7 @@ KeyOption: TypeAlias = Annotated[
     typer.Option(
         "--key",
         metavar="FILE",
-        envvar="PYSTREAMS_HTTP_KEY",
+        envvar="PYSTREAMS_KEY",
         help="The key of that certificate (PEM, without a password).",
         show_default=False,
     ),

@@ -13,6 +13,7 @@ from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from pystreams.serving.guards import Guards
+from pystreams.serving.handshakes import Listener
 from pystreams.serving.turns import QuickTurns
 
 #: Beyond this number of connections, a new one takes the place of the one whose peer has been silent for longest.
@@ -38,25 +39,30 @@ class Connection(HttpToolsProtocol):
     answer takes long, or never ends. uvicorn limits only the time between requests, and does not limit the size of a
     head."""
 
-    def __init__(self, turns: QuickTurns, *arguments: Any, **named: Any) -> None:
+    def __init__(self, turns: QuickTurns, listener: Listener | None, *arguments: Any, **named: Any) -> None:
+        """``listener``: the socket that has accepted the connection, if it waits for TLS handshakes."""
         super().__init__(*arguments, **named)
         self._turns = turns
+        self._listener = listener
         assert isinstance(self.app, Guards), "the server serves the pages of an application"
         self._guards = self.app
-        #: When the peer has been waited for for too long, by the clock of the loop; None: it is not waited for.
+        #: The connection ends at this time of the loop's clock; None: the server does not wait for the peer.
         self.ends_at: float | None = None
-        #: Looks whether that is so. It is not moved with every request.
+        #: The timer for that. Requests change the time, but leave the timer, which is set again when it is early.
         self._look: asyncio.TimerHandle | None = None
         #: How much has come since the last whole head.
         self._head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # asyncio does this only for sockets whose protocol is named. Without it, the body of an answer waits until the
-        # client has acknowledged the head, which takes it 40 ms.
-        # macOS refuses it if the client has gone already.
+        peer = transport.get_extra_info("socket")
+        if self._listener is not None:
+            self._listener.handshake_ended(peer.fileno())
+        # asyncio sets TCP_NODELAY only for sockets whose protocol is named. Without it, the body of an answer waits
+        # until the client has acknowledged the head, which takes 40 ms. macOS does not set it for a client that has
+        # gone.
         with suppress(OSError):
-            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > CONNECTIONS_MAX:
             silent = _longest_silent(self.connections)
             if silent is not None:

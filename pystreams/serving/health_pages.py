@@ -25,9 +25,10 @@ PATHS: Final = ("/metrics", "/live", "/ready", "/lag", "/threads")
 #: these away.
 _THREADS: Final = 16
 
-#: The number of requests that may wait for the lag at once; more get 503. They have threads of their own, because the
-#: log may answer slowly.
-_LAGS: Final = 8
+#: The number of requests that may wait at once for a page that is slow at times; more get 503. Each of these pages has
+#: threads of its own.
+_WAITING_MAX: Final = 8
+_MANY: Final = f"{_WAITING_MAX} others wait for it"
 
 
 def is_for_health(path: str) -> bool:
@@ -35,12 +36,38 @@ def is_for_health(path: str) -> bool:
     return path in PATHS
 
 
+class _Few:
+    """Makes the answers of a page that may have to wait, as ``/lag`` for the log and ``/threads`` for the workers."""
+
+    def __init__(self) -> None:
+        self._waiting = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many requests wait as may."""
+        return self._waiting >= _WAITING_MAX
+
+    async def wait_for(self, answer: Callable[[], R]) -> R:
+        """The answer, made in a thread of this page."""
+        self._waiting += 1
+        try:
+            return await to_thread.run_sync(answer, limiter=self._limiter)
+        finally:
+            self._waiting -= 1
+
+    # It belongs to the event loop, which does not run yet while this object is made.
+    @cached_property
+    def _limiter(self) -> CapacityLimiter:
+        return CapacityLimiter(_WAITING_MAX)
+
+
 class HealthPages:
     """The answers of these pages. Each is made in a thread, because it may wait for a lock of the client."""
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
-        self._asking_for_lag = 0
+        self._asking_for_lag = _Few()
+        self._asking_for_threads = _Few()
 
     def routes(self) -> list[Route]:
         """Their routes."""
@@ -65,39 +92,33 @@ class HealthPages:
         return _answer("ready", health.ready, health.reasons)
 
     async def _lag(self, _request: Request) -> Response:
-        if self._asking_for_lag >= _LAGS:
-            return _unknown(f"{_LAGS} others wait for it")
-        self._asking_for_lag += 1
-        try:
-            found = await to_thread.run_sync(self._watched.lag, limiter=self._lag_limiter)
-        finally:
-            self._asking_for_lag -= 1
+        if self._asking_for_lag.is_full:
+            return _unknown("the lag is", _MANY)
+        found = await self._asking_for_lag.wait_for(self._watched.lag)
         if found.lag is None:
-            return _unknown(found.why)
+            return _unknown("the lag is", found.why)
         return JSONResponse({"lag": found.lag, "topics": found.topics, "at_ms": found.at_ms}, headers=FRESH)
 
     async def _threads(self, _request: Request) -> Response:
-        clients = await self._in_thread(self._watched.threads)
+        if self._asking_for_threads.is_full:
+            return _unknown("the state of the threads is", _MANY)
+        clients = await self._asking_for_threads.wait_for(self._watched.threads)
         return Response(msgspec.json.encode(clients), media_type="application/json", headers=FRESH)
 
     async def _in_thread(self, answer: Callable[[], R]) -> R:
         return await to_thread.run_sync(answer, limiter=self._limiter)
 
-    # Limiters belong to the event loop, which does not run yet while this object is made.
-
+    # As in ``_Few``.
     @cached_property
     def _limiter(self) -> CapacityLimiter:
         return CapacityLimiter(_THREADS)
 
-    @cached_property
-    def _lag_limiter(self) -> CapacityLimiter:
-        return CapacityLimiter(_LAGS)
 
-
-def _unknown(why: str) -> Response:
-    """The answer when the lag is not known. It is not a lag of 0: an autoscaler would end most processes."""
+def _unknown(thing: str, why: str) -> Response:
+    """The answer when ``thing`` ("the lag is") is not known. It is not a lag of 0: an autoscaler would end most
+    processes."""
     return refusal(
-        503, "unknown", "the lag is not known now", why=why, hint="ask again in a moment", **RETRY_AFTER
+        503, "unknown", f"{thing} not known now", why=why, hint="ask again in a moment", **RETRY_AFTER
     )
 
 

@@ -42,7 +42,9 @@ def pages(
     def overview(request: Request) -> Response:
         if live_page is not None and "text/html" in request.headers.get("accept", ""):
             return live_page.html()
-        lines = [] if live_page is None else [f"the live page, for a browser: {request.base_url}"]
+        # Its base URL would be that of the web application around this one.
+        own = request.url.replace(query="")
+        lines = [] if live_page is None else [f"the live page, for a browser: {own}"]
         return PlainTextResponse("".join(f"{line}\n" for line in [*lines, *paths]), headers=FRESH)
 
     app = Starlette(routes=[Route("/", overview), *routes], exception_handlers=HANDLERS)

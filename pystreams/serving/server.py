@@ -13,7 +13,8 @@ import uvicorn
 
 from pystreams.serving.access import Access
 from pystreams.serving.address import Address
-from pystreams.serving.connections import Connection
+from pystreams.serving.connections import CONNECTIONS_HELD_MAX, Connection
+from pystreams.serving.handshakes import Listener, Server
 from pystreams.serving.live.routes import LivePage
 from pystreams.serving.pages import pages
 from pystreams.serving.stores.asking import Answerer
@@ -54,6 +55,9 @@ class HttpServer:
             tls.check()
         client_ca = None if tls is None else tls.client_ca
         self._socket = address.listen()
+        listener = None
+        if tls is not None:
+            self._socket = listener = Listener(self._socket, CONNECTIONS_HELD_MAX)
         bound, port = self._socket.getsockname()[:2]
         self.address = Address(address.host, port)
         self.url = f"{'http' if tls is None else 'https'}://{self.address}"
@@ -68,11 +72,11 @@ class HttpServer:
         hosts = (*_OWN_NAMES, address.name) if self.is_loopback else ("*",)
         self._turns = QuickTurns()
         self._live_page = LivePage(watched, with_stores=answerer is not None, peers=peers)
-        self._server = uvicorn.Server(
+        self._server = Server(
             uvicorn.Config(
                 pages(watched, answerer, hosts, Access(token, self.closed), self._live_page),
                 loop="asyncio",
-                http=cast("type[Connection]", partial(Connection, self._turns)),
+                http=cast("type[Connection]", partial(Connection, self._turns, listener)),
                 ws="none",
                 lifespan="off",
                 log_config=None,

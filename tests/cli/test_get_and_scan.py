@@ -10,11 +10,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from pystreams.cli.commands.stores.client import first_reachable
+from pystreams.cli.application_client import first_reachable
 from tests.live.support import caught_up
 from tests.serving.queries_kit import asked
 
 pytestmark = pytest.mark.live
+
+COPYING = """
+from pystreams import App
+
+app = App("copying", poll_ms=10)
+app.stream("in").to("out")
+"""
 
 
 def counted(app):
@@ -81,7 +88,7 @@ def test_where_nothing_answers_the_advice_is_how_to_start_it(pystreams):
 
 def test_an_endpoint_that_is_none_is_passed_over(counts):
     address = str(counts.server.address)
-    assert first_reachable(["shop:http", "..:80", address]) == address
+    assert first_reachable(["shop:http", "..:80", "127.0.0.1:99999", address]) == address
 
 
 def test_no_proxy_is_asked(pystreams, url, monkeypatch):
@@ -120,10 +127,11 @@ def redirecting_to(url):
             server.shutdown()
 
 
-def test_an_address_that_is_none_is_refused(pystreams):
-    shown = pystreams("get", "apps.counts", "counts", "k1", "--url", "ftp://shop")
+@pytest.mark.parametrize("url", ["ftp://shop", "http://[::1", "shop:99999", "shop:http"])
+def test_an_address_that_is_none_is_refused(pystreams, url):
+    shown = pystreams("get", "apps.counts", "counts", "k1", "--url", url)
     assert shown.code == 2
-    assert "is not the URL of an application" in shown.err
+    assert f"{url!r} is not the URL of an application" in shown.err
 
 
 def test_certificates_are_for_asking_over_https(pystreams, folder, counts):
@@ -135,3 +143,24 @@ def test_certificates_are_for_asking_over_https(pystreams, folder, counts):
     shown = pystreams("get", "apps.counts", "counts", "k1", "--url", address, "--cert", str(authority))
     assert shown.code == 2
     assert "give both --cert and --key" in shown.err
+
+
+def test_those_who_ask_have_other_variables_for_their_certificate_than_a_server(
+    pystreams, folder, url, monkeypatch
+):
+    get = ("get", "apps.counts", "counts", "k1", "--url", url)
+    for name in ("PYSTREAMS_HTTP_CERT", "PYSTREAMS_HTTP_KEY", "PYSTREAMS_HTTP_CA"):
+        monkeypatch.setenv(name, "of-a-server.pem")
+    shown = pystreams(*get)
+    assert shown.out == "1\n", shown
+    for name in ("PYSTREAMS_HTTP_CERT", "PYSTREAMS_HTTP_KEY", "PYSTREAMS_HTTP_CA"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PYSTREAMS_CERT", "of-a-person.pem")
+    shown = pystreams(*get)
+    assert (shown.code, "give both --cert and --key" in shown.err) == (2, True)
+    monkeypatch.setenv("PYSTREAMS_KEY", "of-a-person.key")
+    shown = pystreams(*get)
+    assert (shown.code, "of-a-person.pem, of-a-person.key" in shown.err) == (2, True)
+    (folder / "copying_for_a_person.py").write_text(COPYING, encoding="utf-8")
+    pystreams("topics", "create", "in", "out")
+    assert pystreams("run", "copying_for_a_person", "--until-caught-up").code == 0

@@ -6,8 +6,10 @@ import json
 import os
 import platform
 import re
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -172,3 +174,29 @@ def test_a_topic_that_is_missing_is_named(folder, pystreams):
     assert shown.code == 4
     assert "lines" in shown.err
     assert "Traceback" not in shown.err
+
+
+@contextmanager
+def dying_in_a_refusal() -> Iterator[str]:
+    """The address of an instance that ends in the middle of what it says."""
+
+    def refuse(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(1_000)
+            connection.sendall(b"HTTP/1.1 503 Unavailable\r\nContent-Length: 1000\r\n\r\n{")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=refuse, args=(listening,), daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        thread.join(60)
+
+
+def test_an_instance_that_cannot_be_asked_is_shown_as_such(pystreams, program):
+    with dying_in_a_refusal() as dying:
+        shown = pystreams("threads", program, "--json", "--url", dying, "--url", "[::1")
+    assert shown.code == 0
+    found = json.loads(shown.out)
+    assert "IncompleteRead" in found["silent"][dying]
+    assert "is not the URL of an application" in found["silent"]["[::1"]

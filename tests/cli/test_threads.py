@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
+from pystreams.cli.commands.status.instances import Instances
+from pystreams.cli.commands.status.threads import silent_notes
+from pystreams.serving.threads import ClientThreads, ThreadNow
 from tests.cli.test_status import run_in_the_background
 from tests.live.support import eventually
 
@@ -95,3 +99,14 @@ def test_an_application_that_does_not_run_says_so(pystreams, program):
     shown = pystreams("threads", program)
     assert (shown.code, shown.out) == (0, "")
     assert "does not run" in shown.err
+
+
+@pytest.mark.parametrize("names, is_noted", [(["a", "b"], True), (["a"], False)])
+def test_the_sign_for_a_thread_that_nobody_has_said_anything_of_is_explained(names, is_noted):
+    now = ThreadNow("a", "running", [], [], [], "poll", 0, None, None, None)
+    look = SimpleNamespace(
+        instances=Instances([ClientThreads("client", 0, [now])]),
+        status=SimpleNamespace(members=[SimpleNamespace(thread=name) for name in names]),
+    )
+    note = "A process whose threads have ? does not answer now, or runs without --http."
+    assert list(silent_notes(look)) == ([note] if is_noted else [])

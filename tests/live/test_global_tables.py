@@ -294,6 +294,17 @@ def test_global_stores_alone_make_an_application(log: Log) -> None:
     assert streams.close(10_000)
 
 
+def test_a_method_that_only_stores_of_windows_have_is_refused(log: Log) -> None:
+    log.create("prices", "sales", "sold")
+    streams = log.start(shop(log))
+    with pytest.raises(StateError) as refused:
+        streams.store("prices-store").kept_from_ms("tea")
+    assert (
+        refused.value.what
+        == "store prices-store does not have kept_from_ms: it is a timestamped-key-value store"
+    )
+
+
 def test_readers_of_other_threads_never_see_half_a_change(log: Log) -> None:
     """Queries read while the global thread writes; each sees the rows as of some moment."""
     log.create("prices", "sales", "sold")

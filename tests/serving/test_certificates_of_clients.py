@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pystreams.cli.commands.stores.client import AnswerError, ApplicationClient
+from pystreams.cli.application_client import AnswerError, ApplicationClient
 from pystreams.cli.watching import HttpOptions
 from pystreams.errors import ConfigError
 from pystreams.serving.query_errors import UnreachableError

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from pystreams.cli.commands.stores.client import AnswerError, ApplicationClient
+from pystreams.cli.application_client import AnswerError, ApplicationClient
 from pystreams.errors import ConfigError
 from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.stores.parts import Part

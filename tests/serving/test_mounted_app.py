@@ -57,6 +57,9 @@ def test_it_answers_below_the_path_where_it_is_mounted(streams, tmp_path, token)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     with web_server(app) as address:
         assert get(address, "/streams/ready").status == 503
+        live_page = f"the live page, for a browser: http://{address}/streams/"
+        for path in ("/streams/", "/streams/?page=1"):
+            assert get(address, path, **headers).text.splitlines()[0] == live_page
         assert get(address, "/streams/stores/counts/keys/a", **headers).json["code"] == "unreachable"
         streams.start()
         running(streams)

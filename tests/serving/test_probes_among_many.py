@@ -6,6 +6,7 @@ import http.client
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 
 import pytest
@@ -18,6 +19,7 @@ from pystreams.serving.address import Address
 from pystreams.serving.connections import CONNECTIONS_HELD_MAX, CONNECTIONS_MAX
 from pystreams.serving.live.look import Look
 from pystreams.serving.server import HttpServer
+from pystreams.serving.threads import ClientThreads
 from tests.live.support import eventually
 from tests.serving.http_kit import get
 
@@ -28,7 +30,7 @@ REQUEST = b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 class Application:
-    """One whose look takes until it is let go."""
+    """One whose look and threads take until it is let go."""
 
     def __init__(self) -> None:
         self.looked_at, self.let_go = threading.Event(), threading.Event()
@@ -47,6 +49,10 @@ class Application:
         self.looked_at.set()
         self.let_go.wait(240)
         return Look(0, self.health(), [], [], None)
+
+    def threads(self) -> list[ClientThreads]:
+        self.let_go.wait(240)
+        return []
 
 
 @pytest.fixture
@@ -162,6 +168,25 @@ def test_with_too_many_requests_at_work_others_are_refused_but_not_probes(applic
         reader.join(240)
     assert statuses == [200] * 60
     assert get(server.address, "/state").status == 200
+
+
+def test_those_who_wait_for_threads_that_do_not_answer_hold_up_no_probe(application, server):
+    application.let_go.clear()
+    with ThreadPoolExecutor(40) as pool:
+        waiting = [pool.submit(get, server.address, "/threads") for _ in range(40)]
+        # All but eight get an answer at once.
+        eventually(lambda: sum(one.done() for one in waiting) == 32)
+        refused = [one.result() for one in waiting if one.done()]
+        assert all_answer(server)
+        application.let_go.set()
+        assert sorted(one.result().status for one in waiting) == [200] * 8 + [503] * 32
+    assert {page.status for page in refused} == {503}
+    assert refused[0].json == {
+        "code": "unknown",
+        "error": "the state of the threads is not known now",
+        "why": "8 others wait for it",
+        "hint": "ask again in a moment",
+    }
 
 
 def test_so_many_connections_at_work_leave_no_room_and_take_no_more(application, server, held):

@@ -30,7 +30,7 @@ def snapshots(
     folder: Annotated[
         str,
         typer.Argument(
-            metavar="DIR", help="What the application has as state_snapshot_dir.", show_default=False
+            metavar="DIR", help="The application's setting state_snapshot_dir.", show_default=False
         ),
     ],
     verify: Annotated[

@@ -98,11 +98,14 @@ class LocalStore:
     def kept_from_ms(self, key: Any) -> int:
         """Of a window or session store: windows of a key that began before this time (ms), or sessions that ended
         before it, have expired, so that nothing is found of them; 0: none has."""
-        assert self.placing is not None, "global stores have no windows"
+
+        def read(store: Any) -> int:
+            return int(_part(store, "first_visible_ms", "kept_from_ms"))
+
+        if self.placing is None:
+            return max(0, self.ask(read)[0].result)
         likely = self.placing.likely_partition(key)
-        answers = self.answers(
-            lambda store: int(_part(store, "first_visible_ms")), None if likely is None else [likely]
-        )
+        answers = self.answers(read, None if likely is None else [likely])
         self.placing.require_absent(key, answers.found)
         return max(0, min(answer.result for answer in answers.by_partition.values()))
 
@@ -292,14 +295,15 @@ def _with_result(answers: Answers[R]) -> Answer[R] | None:
     return None
 
 
-def _part(store: Any, name: str) -> Any:
-    """A method or property of the store. Raises ``StateError`` if its kind does not have it."""
+def _part(store: Any, name: str, asked_for: str | None = None) -> Any:
+    """A method or property of the store. Raises ``StateError`` if its kind does not have it: ``asked_for`` (default:
+    its name) is what the user has asked for."""
     part = getattr(store, name, None)
     if part is not None:
         return part
     has = [one for one in (*_READS, "query") if one == "query" or hasattr(store, one)]
     kind = store.spec.kind.replace("_", "-")
     raise StateError(
-        f"store {store.name} does not have {name}: it is a {kind} store",
+        f"store {store.name} does not have {asked_for or name}: it is a {kind} store",
         **not_among(name, has, "its query methods are"),
     )

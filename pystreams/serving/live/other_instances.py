@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
 import msgspec
@@ -23,6 +25,8 @@ _INSTANCES_MAX: Final = 16
 
 #: The shortest time between two requests to the same instance.
 _ASK_MS: Final = 900.0
+#: A thread without an instance to ask ends after this time.
+_IDLE_S: Final = 10.0
 #: An instance is shown for this time after its last answer.
 _SHOWN_MS: Final = 5_000.0
 
@@ -56,6 +60,9 @@ class OtherInstances:
         self._asked_ms: dict[str, float] = {}
         self._asking: set[str] = set()
         self._silent: set[str] = set()
+        #: Those that a thread is to ask, and the number of threads: one for each that is being asked, at most.
+        self._due: SimpleQueue[str] = SimpleQueue()
+        self._threads = 0
 
     def clients(self, own: Look) -> list[ClientLook]:
         """The clients of the others, a moment ago. ``own``: how this instance sees itself and its group."""
@@ -65,6 +72,7 @@ class OtherInstances:
             for known in (self._known, self._asked_ms):
                 for gone in known.keys() - set(endpoints):
                     del known[gone]
+            self._silent &= set(endpoints)
             for endpoint in endpoints:
                 if (
                     endpoint not in self._asking
@@ -72,14 +80,32 @@ class OtherInstances:
                 ):
                     self._asked_ms[endpoint] = now_ms
                     self._asking.add(endpoint)
-                    threading.Thread(
-                        target=self._ask, args=(endpoint,), name="other-instance", daemon=True
-                    ).start()
+                    self._due.put(endpoint)
+                    if self._threads < len(self._asking):
+                        self._threads += 1
+                        threading.Thread(target=self._keep_asking, name="other-instance", daemon=True).start()
             fresh = [
                 known.clients for _, known in sorted(self._known.items()) if now_ms - known.at_ms < _SHOWN_MS
             ]
         ours = {client.client_id for client in own.clients}
         return [client for clients in fresh for client in clients if client.client_id not in ours]
+
+    def _keep_asking(self) -> None:
+        while (endpoint := self._next_due()) is not None:
+            try:
+                self._ask(endpoint)
+            except Exception:
+                log.exception("the instance at %s could not be asked", endpoint)
+
+    def _next_due(self) -> str | None:
+        """The next instance to ask; None: the thread has nothing to do, and ends."""
+        with suppress(Empty):
+            return self._due.get(timeout=_IDLE_S)
+        with self._lock:
+            with suppress(Empty):
+                return self._due.get_nowait()
+            self._threads -= 1
+            return None
 
     def _ask(self, endpoint: str) -> None:
         found: list[ClientLook] | None = None

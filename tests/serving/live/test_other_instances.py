@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 
@@ -10,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pystreams import Streams
+from pystreams.clock import ManualClock
 from pystreams.runtime.health import Health
 from pystreams.serving.address import Address
 from pystreams.serving.live.look import (
@@ -21,6 +23,7 @@ from pystreams.serving.live.look import (
     TaskLook,
     ThreadLook,
 )
+from pystreams.serving.live.other_instances import OtherInstances
 from pystreams.serving.server import HttpServer
 from pystreams.serving.stores.peers import Peers
 from pystreams.serving.watched import WatchedClient
@@ -145,6 +148,51 @@ def test_an_instance_with_another_token_is_named_once(seen, caplog):
         assert caplog.messages == [
             f"the live page does not show the instance at {other.address}: it answers with status 401"
         ]
+
+
+class Asking:
+    """The instances of a group that are asked, of which none answers, and the threads that ask."""
+
+    def __init__(self) -> None:
+        self.threads: set[threading.Thread] = set()
+        self._clock = ManualClock()
+        self._others = OtherInstances(self._get, self._clock)
+
+    def _get(self, endpoint: str, path: str) -> tuple[int, bytes]:
+        self.threads.add(threading.current_thread())
+        raise ConnectionError(f"{endpoint} does not answer")
+
+    def ask(self, *endpoints: str) -> None:
+        """Ask them, and wait until that is over."""
+        members = [MemberLook(name, name, "", [], [], None, name) for name in endpoints]
+        self._clock.advance_ms(1_000)
+        self._others.clients(Look(0, HEALTHY, [], [], GroupLook(0, False, members, [], [])))
+        eventually(lambda: not self._others._asking)
+
+
+def test_those_who_ask_are_no_new_threads_each_second():
+    asking = Asking()
+    for _ in range(20):
+        asking.ask("one:1", "two:2")
+    assert len(asking.threads) <= 2
+
+
+def test_threads_that_have_nobody_to_ask_end_and_others_begin(monkeypatch):
+    monkeypatch.setattr("pystreams.serving.live.other_instances._IDLE_S", 0.01)
+    asking = Asking()
+    for number in range(1, 4):
+        asking.ask("one:1")
+        assert len(asking.threads) == number
+        eventually(lambda: not any(thread.is_alive() for thread in asking.threads))
+
+
+def test_an_instance_that_was_gone_and_is_silent_again_is_named_again(caplog):
+    caplog.set_level("INFO", "pystreams.serving.live.other_instances")
+    asking = Asking()
+    for endpoints in (["one:1"], ["one:1"], [], ["one:1"]):
+        asking.ask(*endpoints)
+    message = "the live page does not show the instance at one:1: one:1 does not answer"
+    assert caplog.messages == [message] * 2
 
 
 class Member:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from pystreams.cli.commands.stores.client import ApplicationClient
+from pystreams.cli.application_client import ApplicationClient
 from pystreams.errors import StreamsError, summarize
 from pystreams.serving.threads import ClientThreads, ThreadNow
 

@@ -42,6 +42,13 @@ def silent_notes(look: Look) -> Iterator[str]:
         yield f"{url} does not say what its threads are at: {why}."
     if not look.instances.clients and not look.instances.silent and look.status.members:
         yield "No instance says what its threads are at: run them with --http, or name one with --url."
+    elif look.instances.clients and not look.instances.silent and _is_any_unknown(look):
+        yield f"A process whose threads have {_UNKNOWN} does not answer now, or runs without --http."
+
+
+def _is_any_unknown(look: Look) -> bool:
+    known = look.instances.threads
+    return any(member.thread not in known for member in look.status.members)
 
 
 def _row(member: MemberStatus, now: ThreadNow | None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from pystreams.cli.commands.stores.client import ApplicationClient, first_reachable
+from pystreams.cli.application_client import ApplicationClient, first_reachable
 from pystreams.cli.connection import open_admin, open_broker_of
 from pystreams.cli.https import CaOption, CertificateOption, KeyOption, tls_of
 from pystreams.cli.options import (

@@ -1,6 +1,7 @@
 """``pystreams run --workers N``: one supervisor and N processes of the same application.
 
 - ``supervisor``: starts the workers, keeps them alive, stops them together. Begin here.
+- ``living``: a worker that has a process, with its last answers to the supervisor's questions.
 - ``process``: a worker's process, as the supervisor holds it. ``worker_program``: the program that runs in it.
 - ``channel``: the messages between the two.
 - ``display``: the progress of all workers.

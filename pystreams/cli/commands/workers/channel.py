@@ -112,6 +112,12 @@ class Channel:
             return False
         return True
 
+    def send_rest(self) -> None:
+        """Send what did not fit of the last message, as far as it fits now."""
+        # Whoever reads from the channel learns that the other side is gone.
+        with self._sending, suppress(OSError, ValueError):
+            self._flush(0)
+
     def _flush(self, timeout_s: float | None) -> bool:
         """Send what is left; True if nothing is any more."""
         while self._unsent:

@@ -74,6 +74,8 @@ class WorkerProcess:
         self.log = LineReader(self._process.stderr)
         ours.setblocking(False)
         self.channel = Channel(ours)
+        #: It has to be asked to stop, and its channel was full.
+        self._stop_is_due = False
         self.channel.send(job)
 
     @property
@@ -85,8 +87,15 @@ class WorkerProcess:
         return self._process.poll()
 
     def stop(self) -> None:
-        """Ask it to commit and to end."""
-        self.channel.send(StopRequest())
+        """Ask it to commit and to end, as soon as it reads its channel: ``tick`` repeats it until then."""
+        self._stop_is_due = not self.channel.send(StopRequest())
+
+    def tick(self) -> None:
+        """Send what could not be sent before. Called several times a second."""
+        if self._stop_is_due:
+            self.stop()
+        else:
+            self.channel.send_rest()
 
     def ask_for_stacks(self) -> None:
         """Ask it to log where its threads are."""

@@ -15,6 +15,7 @@ import msgspec
 
 from pystreams.cli.commands.workers.channel import Job, LagRequest, LookRequest, ThreadsRequest
 from pystreams.cli.commands.workers.display import workers_display_for
+from pystreams.cli.commands.workers.living import A, LivingWorker, Request
 from pystreams.cli.commands.workers.process import WorkerProcess
 from pystreams.cli.garbage import leave_out_what_stays
 from pystreams.cli.stacks import on_stacks_request
@@ -40,9 +41,12 @@ from pystreams.serving.threads import ClientThreads
 
 _WAIT_S: Final = 0.1
 
-#: A look at the workers waits at most this long for their answers. It then shows the previous answer of any worker that
-#: has not answered.
+#: A question to the workers waits at most this long for their answers.
 _LOOK_S: Final = 1.0
+
+#: The live page shows the last look at a worker for this time. Then the worker does not answer.
+_SHOWN_MS: Final = 5_000
+_SILENT: Final = "does not answer"
 
 #: A number of reads that empties any pipe or socket.
 _LAST_READS_MAX: Final = 8
@@ -62,34 +66,27 @@ class _Readable(Protocol):
 class _Source:
     """A pipe or channel of a worker, and the function that gets each item from it."""
 
-    process: WorkerProcess
+    worker: LivingWorker
     readable: _Readable
-    take: Callable[[WorkerProcess, Any], None]
+    take: Callable[[LivingWorker, Any], None]
 
 
 class Supervisor:
     """Carries out the decisions of a ``Supervision`` with real processes. All of them have ended when the ``with``
     block ends."""
 
-    def __init__(self, supervision: Supervision, jobs: Mapping[int, Job]) -> None:
+    def __init__(self, supervision: Supervision, jobs: Mapping[int, Job], clock: Clock) -> None:
         self.supervision = supervision
-        #: The last metrics of each worker that has a process.
-        self.measured: dict[int, Measured] = {}
-        #: Where to ask each worker that has a process about its stores.
-        self.lines: dict[int, Line] = {}
         #: Where other instances can ask for the workers' stores.
         self.endpoint: str | None = None
-        #: The last look at each worker that has a process, and what the workers have in common.
-        self.looks: dict[int, ClientLook] = {}
+        #: What the workers have in common.
         self.described: Described | None = None
-        #: The activities of the threads of each worker, as of the last question.
-        self.threads: dict[int, ClientThreads] = {}
-        self._looked = threading.Condition()
-        #: The last lag that each worker has reported, and the workers that were asked and have not answered.
-        self._lags: dict[int, Lag] = {}
-        self._silent: set[int] = set()
         self._jobs = jobs
-        self._processes: dict[int, WorkerProcess] = {}
+        self._clock = clock
+        #: The workers that have a process, by number.
+        self._living: dict[int, LivingWorker] = {}
+        #: Held where answers come in, and where somebody waits for them.
+        self._heard = threading.Condition()
         self._selector = selectors.DefaultSelector()
 
     def __enter__(self) -> Self:
@@ -98,10 +95,10 @@ class Supervisor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for process in self._processes.values():
-            process.kill()
-        for process in list(self._processes.values()):
-            self._bury(process)
+        for worker in self._living.values():
+            worker.process.kill()
+        for worker in list(self._living.values()):
+            self._bury(worker)
         self._selector.close()
 
     def run(self, stop: threading.Event, on_progress: Callable[[], None]) -> None:
@@ -112,69 +109,103 @@ class Supervisor:
                 command_log.info("Stopping: the workers commit and leave; a second Ctrl-C kills them.")
                 self._carry_out(self.supervision.stop())
             self._read_what_is_there(_WAIT_S)
-            for process in list(self._processes.values()):
+            for worker in list(self._living.values()):
+                process = worker.process
                 code = process.exit_code()
                 if code is not None:
-                    self._bury(process)
+                    self._bury(worker)
                     self._carry_out(self.supervision.ended(process.number, code, list(process.last_lines)))
+                else:
+                    process.tick()
             self._carry_out(self.supervision.tick())
             if not self.supervision.over:
                 on_progress()
 
     def pids(self) -> dict[int, int]:
         """The processes that are alive, by worker number."""
-        return {number: process.pid for number, process in self._processes.items()}
+        return {number: worker.process.pid for number, worker in list(self._living.items())}
+
+    def lines(self) -> dict[int, Line]:
+        """Where to ask each worker that has a process about its stores."""
+        return {number: worker.line for number, worker in list(self._living.items())}
+
+    def measured(self) -> list[Measured]:
+        """The last metrics of each worker that has a process."""
+        return [one.measured for one in list(self._living.values()) if one.measured is not None]
 
     def ask_for_stacks(self) -> None:
         """Have all workers log where their threads are."""
-        for process in list(self._processes.values()):
-            process.ask_for_stacks()
+        for worker in list(self._living.values()):
+            worker.process.ask_for_stacks()
 
-    def ask_for_looks(self, *, with_group: bool) -> None:
-        """Ask all workers what they look like now, from any thread, and wait a moment for their answers.
-        ``with_group``: one of them also has the log asked."""
+    def looks(self, *, with_group: bool) -> dict[int, ClientLook | None]:
+        """The last look at each worker that answers questions, by number, after all were asked and had a moment to
+        answer; None: there was none yet. From any thread. ``with_group``: one of those that are not silent also has the
+        log asked."""
         asked = self._at_work()
-        first = min(asked, default=0)
-        self._ask(asked, lambda number: LookRequest(with_group=with_group and number == first), self.looks)
-
-    def ask_for_threads(self) -> None:
-        """The same for what their threads are at."""
-        self._ask(self._at_work(), lambda _: ThreadsRequest(), self.threads)
-
-    def _at_work(self) -> dict[int, WorkerProcess]:
-        """The workers that answer, by their numbers."""
-        workers = self.supervision.workers
-        return {n: one for n, one in list(self._processes.items()) if workers[n].has_worked}
-
-    def _ask(
-        self,
-        asked: Mapping[int, WorkerProcess],
-        request: Callable[[int], LookRequest | ThreadsRequest],
-        answers: Mapping[int, object],
-    ) -> None:
-        before = dict(answers)
-        for number, process in asked.items():
-            process.channel.send(request(number))
-        with self._looked:
-            self._looked.wait_for(
-                lambda: all(answers.get(number) is not before.get(number) for number in asked), _LOOK_S
+        with self._heard:
+            first = min(
+                (number for number, worker in asked.items() if not worker.owes(ClientLook)), default=None
             )
+        self._ask(ClientLook, asked, lambda number: LookRequest(with_group=with_group and number == first))
+        with self._heard:
+            return {n: worker.last(ClientLook) for n, worker in asked.items() if not worker.has_ended}
 
-    def ask_for_lag(self) -> Lag:
+    def threads(self) -> dict[int, ClientThreads]:
+        """The activities of each worker's threads, by number, without the workers that do not answer within a moment.
+        From any thread."""
+        return self._ask(ClientThreads, self._at_work(), lambda _: ThreadsRequest())
+
+    def lag(self) -> Lag:
         """How far the application is behind, from any thread: one worker is asked, another one after it was silent."""
         asked = self._at_work()
         if not asked:
             return Lag(None, why="no worker runs yet")
-        with self._looked:
-            if self._silent.issuperset(asked):
-                self._silent.clear()
-            number = min(asked.keys() - self._silent)
-            before = self._lags.get(number)
-            asked[number].channel.send(LagRequest())
-            if self._looked.wait_for(lambda: self._lags.get(number) is not before, WAIT_S):
-                return self._lags.get(number) or Lag(None, why=f"worker {number} has ended")
-            self._silent.add(number)
+        with self._heard:
+            if all(worker.is_silent_about_lag for worker in asked.values()):
+                for worker in asked.values():
+                    worker.is_silent_about_lag = False
+            number = min(number for number, worker in asked.items() if not worker.is_silent_about_lag)
+        worker = asked[number]
+        found = self._ask(Lag, {number: worker}, lambda _: LagRequest(), WAIT_S)
+        if number in found:
+            return found[number]
+        if worker.has_ended:
+            return Lag(None, why=f"worker {number} has ended")
+        with self._heard:
+            worker.is_silent_about_lag = True
         return Lag(None, why=f"worker {number} has not answered in {WAIT_S:.0f} s")
+
+    def _at_work(self) -> dict[int, LivingWorker]:
+        """The workers that answer questions, by number."""
+        workers = self.supervision.workers
+        return {n: one for n, one in list(self._living.items()) if workers[n].has_worked}
+
+    def _ask(
+        self,
+        kind: type[A],
+        asked: Mapping[int, LivingWorker],
+        request: Callable[[int], Request],
+        wait_s: float | None = None,
+    ) -> dict[int, A]:
+        """The answers of these workers that come in ``wait_s`` (None: a moment). Those who ask for the same at the same
+        time share an answer."""
+        before: dict[int, A | None]
+
+        def new() -> dict[int, A]:
+            last = {number: worker.last(kind) for number, worker in asked.items()}
+            return {n: one for n, one in last.items() if one is not None and one is not before[n]}
+
+        def is_all() -> bool:
+            found = new()
+            return all(number in found or worker.has_ended for number, worker in asked.items())
+
+        with self._heard:
+            before = {number: worker.last(kind) for number, worker in asked.items()}
+            for number, worker in asked.items():
+                worker.ask(kind, request(number), self._clock.monotonic_ms())
+            self._heard.wait_for(is_all, _LOOK_S if wait_s is None else wait_s)
+            return new()
 
     def _carry_out(self, instructions: Sequence[Instruction]) -> None:
         unstarted: dict[int, Failure] = {}
@@ -184,13 +215,13 @@ class Supervisor:
                     try:
                         self._start(number)
                     except OSError as error:
-                        unstarted[number] = _no_room(error, len(self._processes))
+                        unstarted[number] = _no_room(error, len(self._living))
                 case Stop(number):
                     # A process that could not be started does not have to be stopped.
-                    if number in self._processes:
-                        self._processes[number].stop()
+                    if number in self._living:
+                        self._living[number].process.stop()
                 case Kill(number):
-                    self._processes[number].kill()
+                    self._living[number].process.kill()
                 case Note(text, serious):
                     command_log.log(logging.WARNING if serious else logging.INFO, text)
         for number, failure in unstarted.items():
@@ -200,43 +231,38 @@ class Supervisor:
     def _start(self, number: int) -> None:
         job = msgspec.structs.replace(self._jobs[number], endpoint=self.endpoint)
         process = WorkerProcess(job)
-        self._processes[number] = process
-        self.lines[number] = Line(process.questions)
+        self._living[number] = worker = LivingWorker(process)
         for source in (
-            _Source(process, process.channel, self._hear),
-            _Source(process, process.output, _relay_output),
-            _Source(process, process.log, _relay_log),
+            _Source(worker, process.channel, self._hear),
+            _Source(worker, process.output, _relay_output),
+            _Source(worker, process.log, _relay_log),
         ):
             self._selector.register(source.readable, selectors.EVENT_READ, source)
 
-    def _bury(self, process: WorkerProcess) -> None:
+    def _bury(self, worker: LivingWorker) -> None:
         """Read the last output of a process that has ended, and forget it. Its children may keep its pipes open and go
         on writing, so this does not wait for the end of the pipes."""
         for _ in range(_LAST_READS_MAX):
-            if not self._read_what_is_there(0, process):
+            if not self._read_what_is_there(0, worker):
                 break
-        for source in self._sources(process):
+        for source in self._sources(worker):
             self._selector.unregister(source.readable)
-        del self._processes[process.number]
-        self.measured.pop(process.number, None)
-        self.lines.pop(process.number).hang_up()
-        self.looks.pop(process.number, None)
-        self.threads.pop(process.number, None)
-        with self._looked:
-            self._lags.pop(process.number, None)
-            self._silent.discard(process.number)
-            self._looked.notify_all()
-        process.close()
+        del self._living[worker.process.number]
+        worker.line.hang_up()
+        with self._heard:
+            worker.has_ended = True
+            self._heard.notify_all()
+        worker.process.close()
 
-    def _sources(self, process: WorkerProcess) -> list[_Source]:
-        return [key.data for key in self._selector.get_map().values() if key.data.process is process]
+    def _sources(self, worker: LivingWorker) -> list[_Source]:
+        return [key.data for key in self._selector.get_map().values() if key.data.worker is worker]
 
-    def _read_what_is_there(self, wait_s: float, only: WorkerProcess | None = None) -> bool:
+    def _read_what_is_there(self, wait_s: float, only: LivingWorker | None = None) -> bool:
         """Read the pipes and channels of one worker or of all; True if there was anything to read."""
         found = False
         for key, _ in self._selector.select(wait_s):
             source: _Source = key.data
-            if only is not None and source.process is not only:
+            if only is not None and source.worker is not only:
                 continue
             found = True
             arrived = source.readable.read()
@@ -244,33 +270,25 @@ class Supervisor:
                 self._selector.unregister(source.readable)
                 continue
             for piece in arrived:
-                source.take(source.process, piece)
+                source.take(source.worker, piece)
         return found
 
     def _hear(
         self,
-        process: WorkerProcess,
+        worker: LivingWorker,
         message: Report | Measured | Described | ClientLook | ClientThreads | Lag | Failure,
     ) -> None:
         match message:
             case Measured():
-                self.measured[process.number] = message
+                worker.measured = message
             case Described():
                 self.described = message
-            case ClientLook():
-                with self._looked:
-                    self.looks[process.number] = message
-                    self._looked.notify_all()
-            case ClientThreads():
-                with self._looked:
-                    self.threads[process.number] = message
-                    self._looked.notify_all()
-            case Lag():
-                with self._looked:
-                    self._lags[process.number] = message
-                    self._looked.notify_all()
+            case ClientLook() | ClientThreads() | Lag():
+                with self._heard:
+                    worker.heard(message)
+                    self._heard.notify_all()
             case _:
-                self.supervision.heard(process.number, message)
+                self.supervision.heard(worker.process.number, message)
 
 
 class WatchedWorkers:
@@ -289,32 +307,42 @@ class WatchedWorkers:
             Sample(names.WORKER_RESTARTS, (("worker", str(worker.number)),), worker.restarts, counts=True)
             for worker in list(self._supervisor.supervision.workers.values())
         ]
-        return {"": own, **{one.client_id: one.samples for one in list(self._supervisor.measured.values())}}
+        return {"": own, **{one.client_id: one.samples for one in self._supervisor.measured()}}
 
     def lag(self) -> Lag:
-        return self._supervisor.ask_for_lag()
+        return self._supervisor.lag()
 
     def threads(self) -> Sequence[ClientThreads]:
-        self._supervisor.ask_for_threads()
-        return [client for _, client in sorted(self._supervisor.threads.items())]
+        return [client for _, client in sorted(self._supervisor.threads().items())]
 
     def described(self) -> Described | None:
         if self._supervisor.described is None:
-            self._supervisor.ask_for_looks(with_group=False)
+            self._supervisor.looks(with_group=False)
         return self._supervisor.described
 
     def look(self, *, with_group: bool) -> Look:
         supervisor = self._supervisor
-        supervisor.ask_for_looks(with_group=with_group)
-        clients = [client for _, client in sorted(supervisor.looks.items())]
+        looks = supervisor.looks(with_group=with_group)
+        now_ms = self._clock.now_ms()
+        shown = {
+            number: client
+            for number, client in sorted(looks.items())
+            if client is not None and now_ms - client.at_ms < _SHOWN_MS
+        }
+        silent = looks.keys() - shown.keys()
         pids = supervisor.pids()
-        groups = [client.group for client in clients if client.group is not None]
+        groups = [client.group for client in shown.values() if client.group is not None]
         return Look(
-            self._clock.now_ms(),
+            now_ms,
             self.health(),
-            [msgspec.structs.replace(client, group=None) for client in clients],
+            [msgspec.structs.replace(client, group=None) for client in shown.values()],
             [
-                WorkerLook(worker.number, worker.shown_state, worker.restarts, pids.get(worker.number))
+                WorkerLook(
+                    worker.number,
+                    _SILENT if worker.number in silent else worker.shown_state,
+                    worker.restarts,
+                    pids.get(worker.number),
+                )
                 for worker in list(supervisor.supervision.workers.values())
             ],
             max(groups, key=lambda group: group.at_ms, default=None),
@@ -331,10 +359,10 @@ def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions,
     with (
         stop_on_signals(stop),
         workers_display_for(logs, meter, clock) as display,
-        Supervisor(supervision, {job.number: job for job in jobs}) as supervisor,
+        Supervisor(supervision, {job.number: job for job in jobs}, clock) as supervisor,
         on_stacks_request(supervisor.ask_for_stacks),
         shown(
-            WatchedWorkers(supervisor, watch.ready_lag, clock), lambda: Together(supervisor.lines.copy), watch
+            WatchedWorkers(supervisor, watch.ready_lag, clock), lambda: Together(supervisor.lines), watch
         ) as endpoint,
     ):
         supervisor.endpoint = endpoint
@@ -373,11 +401,12 @@ def _no_room(error: OSError, started: int) -> Failure:
     )
 
 
-def _relay_output(_process: WorkerProcess, line: str) -> None:
+def _relay_output(_worker: LivingWorker, line: str) -> None:
     _print(line, sys.stdout)
 
 
-def _relay_log(process: WorkerProcess, line: str) -> None:
+def _relay_log(worker: LivingWorker, line: str) -> None:
+    process = worker.process
     # The journal looks for a priority before everything else.
     priority, text = parted(line) if process.logs.journal else ("", line)
     process.last_lines.append(text)

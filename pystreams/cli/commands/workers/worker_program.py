@@ -202,7 +202,7 @@ class Answering(Generic[R]):
             try:
                 self._answer(request)
             except Exception:
-                # The supervisor shows the last answer then, and the next request comes soon.
+                # For the supervisor the worker is silent then, and is asked again later.
                 log.exception("a request of the supervisor could not be answered")
 
 

@@ -64,8 +64,7 @@ class ApplicationClient:
         # The port alone is that of this machine, as for ``run --http``.
         text = f"127.0.0.1:{url}" if url.isdecimal() else url
         self._url = (text if "://" in text else f"{'http' if tls is None else 'https'}://{text}").rstrip("/")
-        parts = urlsplit(self._url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not _is_of_a_server(self._url):
             raise ConfigError(f"{url!r} is not the URL of an application", hint="write http://HOST:PORT")
         self._headers = {"Accept": "application/json"}
         # Without proxies, since an application is in the same network, and a proxy would read the token.
@@ -103,11 +102,9 @@ class ApplicationClient:
         query = f"?{urlencode(parameters)}" if parameters else ""
         request = urllib.request.Request(f"{self._url}{path}{query}", headers=self._headers)  # noqa: S310 - checked
         try:
-            with self._opener.open(request, timeout=timeout_s) as answer:
-                return msgspec.json.decode(answer.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                raise self._error(error.code, error.read()) from None
+            status, content = self._answer(request, timeout_s)
+            if status == http.HTTPStatus.OK:
+                return msgspec.json.decode(content)
         except (OSError, http.client.HTTPException, ValueError) as error:
             why = error.reason if isinstance(error, urllib.error.URLError) else error
             # A server may end the connection without a word if it misses a certificate.
@@ -119,6 +116,16 @@ class ApplicationClient:
                 why=os.strerror(why.errno) if isinstance(why, OSError) and why.errno else str(why),
                 hint="start it with pystreams run APPLICATION --http HOST:PORT, and give that address: --url HOST:PORT",
             ) from None
+        raise self._error(status, content)
+
+    def _answer(self, request: urllib.request.Request, timeout_s: float) -> tuple[int, bytes]:
+        """Status and content of an answer, which may end in the middle: raises ``OSError`` and ``HTTPException``."""
+        try:
+            with self._opener.open(request, timeout=timeout_s) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, refusal.read()
 
     def _distrust(self, why: OSError) -> AnswerError:
         return AnswerError(
@@ -149,9 +156,18 @@ def first_reachable(endpoints: Sequence[str]) -> str | None:
         try:
             with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S):
                 return endpoint
-        except (OSError, ValueError):  # an endpoint that cannot be one is a ValueError
+        except (OSError, ValueError, OverflowError):  # the last two: it cannot be an endpoint
             continue
     return None
+
+
+def _is_of_a_server(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        # A port that cannot be one is a ValueError.
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _segment(text: str) -> str:
