@@ -14,7 +14,6 @@ from pystreams.clock import SystemClock
 from pystreams.distribution import install_command
 from pystreams.errors import ConfigError
 from pystreams.serving.address import Address
-from pystreams.serving.stores.asking import Answerer, Instance
 from pystreams.serving.systemd import SystemdNotifier
 from pystreams.serving.tls import Tls
 from pystreams.serving.token import read_token
@@ -23,6 +22,7 @@ from pystreams.serving.watched import Watched
 if TYPE_CHECKING:
     from pystreams.runtime.streams import Streams
     from pystreams.serving.server import HttpServer
+    from pystreams.serving.stores.asking import Answerer
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,7 @@ def _served(
         return
     try:
         from pystreams.serving.server import HttpServer
+        from pystreams.serving.stores.asking import Instance
         from pystreams.serving.stores.peers import Peers
     except ImportError as error:
         raise ConfigError(
