@@ -26,13 +26,17 @@ def to_ms(time: Time | Duration) -> int:
     if isinstance(time, timedelta):
         return time // timedelta(milliseconds=1)
     if not isinstance(time, int):
-        # Such a float is what time.time() returns; durations are smaller.
-        seconds = isinstance(time, float) and time > 1_000_000_000 and likely_seconds(time)
-        raise TypeError(
-            f"{time!r} is not a time: give a datetime, a timedelta, or milliseconds as an int"
-            + ("; most likely seconds: multiply by 1000, as in int(time.time() * 1000)" if seconds else "")
-        )
+        raise _no_time(time)
     return time
+
+
+def _no_time(given: object) -> TypeError:
+    # Such a float is what Python's time module gives; durations are smaller.
+    seconds = isinstance(given, float) and given > 1_000_000_000 and likely_seconds(given)
+    return TypeError(
+        f"{given!r} is not a time: give a datetime, a timedelta, or milliseconds as an int"
+        + ("; most likely seconds: multiply by 1000, and give an int" if seconds else "")
+    )
 
 
 def likely_seconds(timestamp_ms: float) -> bool:
