@@ -10,6 +10,9 @@ from pystreams.errors import ConfigError
 #: The greatest timestamp that a record can have, in ms.
 LAST_MS: Final = (1 << 63) - 1
 
+#: The year 2200: hardly any record has a later time. As many seconds are in March 1970, and hardly any record is older.
+FAR_FUTURE_MS: Final = 7_258_118_400_000
+
 #: Milliseconds since the epoch, or a datetime (without a time zone: local).
 Time: TypeAlias = int | datetime
 #: Milliseconds, or a timedelta.
@@ -23,8 +26,35 @@ def to_ms(time: Time | Duration) -> int:
     if isinstance(time, timedelta):
         return time // timedelta(milliseconds=1)
     if not isinstance(time, int):
-        raise TypeError(f"{time!r} is not a time: give a datetime, a timedelta, or milliseconds as an int")
+        raise _no_time(time)
     return time
+
+
+def _no_time(given: object) -> TypeError:
+    # Such a float is what Python's time module gives; durations are smaller.
+    seconds = isinstance(given, float) and given > 1_000_000_000 and likely_seconds(given)
+    return TypeError(
+        f"{given!r} is not a time: give a datetime, a timedelta, or milliseconds as an int"
+        + ("; most likely seconds: multiply by 1000, and give an int" if seconds else "")
+    )
+
+
+def likely_seconds(timestamp_ms: float) -> bool:
+    """Whether a timestamp is implausible in milliseconds, and most likely in seconds."""
+    return timestamp_ms < FAR_FUTURE_MS / 1000
+
+
+def unit_remark(timestamp_ms: int) -> str:
+    """For an implausible timestamp, the unit in which it most likely is, and the remedy; else empty."""
+    if likely_seconds(timestamp_ms):
+        unit, remedy = "seconds", "multiply by 1000"
+    elif timestamp_ms < FAR_FUTURE_MS:
+        return ""
+    elif timestamp_ms < FAR_FUTURE_MS * 1000:
+        unit, remedy = "microseconds", "divide by 1000"
+    else:
+        unit, remedy = "nanoseconds", "divide by 1,000,000"
+    return f"timestamp {timestamp_ms}: most likely {unit}: {remedy}; timestamps are milliseconds since 1970"
 
 
 def read_time(text: str) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pystreams.cli.terminal.logs import command_log
 from pystreams.clock import SystemClock
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
     from pystreams.serving.stores.asking import Answerer
 
 
+#: By the fields of ``HttpOptions``.
+_OPTIONS: Final = {
+    "token_file": "--http-token-file",
+    "open_to_all": "--http-open",
+    "certificate": "--http-cert",
+    "key": "--http-key",
+    "ca": "--http-ca",
+    "client_ca": "--http-client-ca",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
     """The options of the HTTP server besides its address. ``open_to_all``: stores are served to everybody who reaches
@@ -37,9 +48,22 @@ class HttpOptions:
     ca: Path | None = None
     client_ca: Path | None = None
 
+    def without(self, parameters: Collection[str]) -> HttpOptions:
+        """These options without some, by the names of their parameters. Where there is no server, those from the
+        environment do not count: they are exported for other commands, too."""
+        defaults = HttpOptions()
+        return replace(
+            self,
+            **{
+                field: getattr(defaults, field)
+                for field, option in _OPTIONS.items()
+                if option.removeprefix("--").replace("-", "_") in parameters
+            },
+        )
+
     def check(self, address: str | None) -> None:
         """Raises ``ConfigError`` for options that do not fit together."""
-        given = [name for name, value in self._names().items() if value]
+        given = [option for field, option in _OPTIONS.items() if getattr(self, field)]
         if given and address is None:
             raise ConfigError(f"{given[0]} is for --http", hint="add --http HOST:PORT, or leave it out")
         if (self.certificate is None) != (self.key is None):
@@ -52,16 +76,6 @@ class HttpOptions:
                     f"{name} is for instances that speak HTTPS",
                     hint="give --http-cert and --http-key, too, or leave it out",
                 )
-
-    def _names(self) -> dict[str, object]:
-        return {
-            "--http-token-file": self.token_file,
-            "--http-open": self.open_to_all,
-            "--http-cert": self.certificate,
-            "--http-key": self.key,
-            "--http-ca": self.ca,
-            "--http-client-ca": self.client_ca,
-        }
 
 
 @dataclass(frozen=True, slots=True)

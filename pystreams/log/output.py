@@ -12,10 +12,13 @@ from pystreams.errors import SerializationError
 from pystreams.log.content import ContentWriter
 from pystreams.log.topics import chosen_partitions
 from pystreams.record import Headers, Record
-from pystreams.times import LAST_MS, Time, show_time, to_ms
+from pystreams.times import LAST_MS, Time, show_time, to_ms, unit_remark
 from pystreams.timestamps import ConsumedRecord
 
 log = logging.getLogger(__name__)
+
+#: How far a record may be ahead of the clock without a warning.
+_AHEAD_MS: Final = 24 * 3_600_000
 
 #: Headers in the forms that users may give.
 HeadersGiven: TypeAlias = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
@@ -36,34 +39,54 @@ class Written(NamedTuple):
     headers: Headers
 
 
-class OldRecords:
-    """Warns, once, of records that are older than their topic's retention."""
+class DoubtfulTimes:
+    """Warns, once each, of records that are older than their topic's retention, and of records far ahead of the
+    clock."""
 
     def __init__(self, topic: TopicDescription, clock: Clock) -> None:
         self._name = topic.name
+        self._clock = clock
         limit_ms = retention_of(topic.config)
         self._deleted_before_ms = -1 if limit_ms is None else clock.now_ms() - limit_ms
+        self._ahead_after_ms = clock.now_ms() + _AHEAD_MS
 
     def warning(self, time_ms: int) -> str:
         """The warning, for people; empty if there is none, or it was given before."""
-        if time_ms >= self._deleted_before_ms:
-            return ""
-        self._deleted_before_ms = -1
+        if time_ms < self._deleted_before_ms:
+            self._deleted_before_ms = -1
+            return self._old(time_ms)
+        if time_ms > self._ahead_after_ms:
+            # The clock has gone on since it was last asked.
+            self._ahead_after_ms = self._clock.now_ms() + _AHEAD_MS
+            if time_ms > self._ahead_after_ms:
+                self._ahead_after_ms = LAST_MS
+                return self._ahead(time_ms)
+        return ""
+
+    def _old(self, time_ms: int) -> str:
+        deletes = f"{self._name} will soon delete records of {show_time(time_ms)}"
+        remark = unit_remark(time_ms)
+        if remark:
+            return f"{deletes} ({remark})"
+        return f"{deletes}; to keep them: pystreams topics alter {self._name} -c retention.ms=-1"
+
+    def _ahead(self, time_ms: int) -> str:
+        remark = unit_remark(time_ms)
         return (
-            f"{self._name} will soon delete records of {show_time(time_ms)}; to keep them:"
-            f" pystreams topics alter {self._name} -c retention.ms=-1"
+            f"{self._name} has a record of {show_time(time_ms)}{f' ({remark})' if remark else ''}, more than a day"
+            " ahead of the clock: it closes all earlier windows of the applications that read it"
         )
 
 
 class TopicOutput:
-    """Serializes records for one topic. Warns once of records that the topic will delete soon."""
+    """Serializes records for one topic. Warns once of doubtful times."""
 
     def __init__(self, topic: TopicDescription, serde_settings: Mapping[str, str], clock: Clock) -> None:
         self._topic: Final = topic
         self._clock: Final = clock
         self._key: Final = ContentWriter(topic.name, "key", serde_settings)
         self._value: Final = ContentWriter(topic.name, "value", serde_settings)
-        self._old_records: Final = OldRecords(topic, clock)
+        self._doubtful_times: Final = DoubtfulTimes(topic, clock)
 
     def written(
         self,
@@ -84,7 +107,7 @@ class TopicOutput:
                 where=f"topic {self._topic.name}",
                 why=f"event time is in milliseconds since 1970, up to {LAST_MS}",
             )
-        warning = self._old_records.warning(time_ms)
+        warning = self._doubtful_times.warning(time_ms)
         if warning:
             log.warning("%s", warning)
         if partition is not None:

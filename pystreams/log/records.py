@@ -18,6 +18,7 @@ from pystreams.ids import TopicPartition
 from pystreams.log.positions import Place, positions_at, read_batches
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.serde.base import AnySerde
+from pystreams.serde.recognised import session_of_text, window_of_text
 from pystreams.timestamps import ConsumedRecord
 
 log = logging.getLogger(__name__)
@@ -130,17 +131,21 @@ class _Decoder:
         self._skips = bad_records == "continue"
 
     def __call__(self, batch: RecordBatch) -> Iterator[ConsumedRecord[Any, Any]]:
-        refused: dict[int, Refusal] = {}
+        bad_keys: dict[int, Refusal] = {}
+        bad_values: dict[int, Refusal] = {}
         headers = batch.headers
-        keys = decoded_column(batch.keys, headers, self._read_key, self._key_by_header, "key", refused)
+        keys = decoded_column(batch.keys, headers, self._read_key, self._key_by_header, "key", bad_keys)
         values = decoded_column(
-            batch.values, headers, self._read_value, self._value_by_header, "value", refused
+            batch.values, headers, self._read_value, self._value_by_header, "value", bad_values
         )
         for by_header in (self._key_by_header, self._value_by_header):
             headers = headers_without(headers, by_header)
         for index, offset in enumerate(batch.offsets):
-            if refused and index in refused:
-                self._refuse(batch, offset, refused[index])
+            if bad_keys and index in bad_keys:
+                self._refuse(batch, offset, bad_keys[index], "key", _hint_of_key(batch.keys[index]))
+                continue
+            if bad_values and index in bad_values:
+                self._refuse(batch, offset, bad_values[index], "value")
                 continue
             of_record: Headers = NO_HEADERS if headers is None else headers[index]
             yield ConsumedRecord(
@@ -153,17 +158,35 @@ class _Decoder:
                 of_record,
             )
 
-    def _refuse(self, batch: RecordBatch, offset: int, refusal: Refusal) -> None:
+    def _refuse(
+        self, batch: RecordBatch, offset: int, refusal: Refusal, part: Literal["key", "value"], hint: str = ""
+    ) -> None:
         where, error = f"{batch.topic}-{batch.partition} offset {offset}", refusal.error
         assert error is not None, "a record that cannot be deserialized has an error"
         if self._skips:
-            log.warning("left a record out: %s: %s", where, summarize(error))
+            log.warning("left a record out: %s: its %s: %s", where, part, summarize(error))
             return
+        leave_out = 'deserialization_exception_handler="continue" leaves such records out and logs them'
         raise SerializationError(
             "A record cannot be deserialized",
             where=where,
-            why="; ".join(filter(None, (summarize(error), reason(error)))),
-            hint=advice(
-                error, 'deserialization_exception_handler="continue" leaves such records out and logs them'
-            ),
-        ) from error
+            why="; ".join(filter(None, (f"it is the record's {part}: {summarize(error)}", reason(error)))),
+            hint="; ".join(filter(None, (hint, advice(error, leave_out)))),
+        ) from _root_cause(error)
+
+
+def _hint_of_key(data: bytes | None) -> str:
+    """The serde that the bytes of a key seem to need, for people; empty if they do not look like a windowed key."""
+    if data is None:
+        return ""
+    if window_of_text(data):
+        return "the key looks like a windowed one: key=TimeWindowedSerde(str, window_size_ms)"
+    return "the key looks like a session's: key=SessionWindowedSerde(str)" if session_of_text(data) else ""
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """The first error, without the others, whose words the message has: each would be printed with its traceback."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    error.__suppress_context__ = True
+    return error

@@ -62,11 +62,18 @@ def existing_topic(
     topics = admin.describe_topics()
     if name not in topics:
         known = [topic for topic in topics if not is_internal(topic)]
+        if is_internal(name):
+            create = (
+                "an application creates its changelogs and repartition topics itself when it starts, those of windows"
+                " with its setting window_changelog_retention_ms"
+            )
+        else:
+            create = f"create it: {how_to_create.format(name)}"
         raise TopicError(
             f"Topic {name} does not exist",
             where=where,
             why=f"its topics: {listing(known)}",
-            hint=did_you_mean(name, topics) or f"create it: {how_to_create.format(name)}",
+            hint=did_you_mean(name, topics) or create,
         )
     return topics[name]
 

@@ -7,6 +7,7 @@ Begin with ``base``: the interface of a serde. ``lookup`` finds the serde of a t
 - ``schema_registry/``: Avro, Protobuf and JSON Schema with a registry.
 - Bytes of the DSL itself: ``windowed`` keys, ``change`` (new and old value), ``join_side``, ``subscriptions``
   (foreign-key joins); ``varint`` is a building block.
+- ``recognised``: text and windowed keys in bytes of an unknown format.
 - ``content``: writes and reads the keys and values of one topic, with errors that say which of them is wrong.
 - ``schemas/``: the schemas of serdes' bytes, as data, to compare two versions of a program.
 """

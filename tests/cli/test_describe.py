@@ -33,6 +33,21 @@ def test_text_is_what_java_prints(pystreams, program):
     ]
 
 
+def test_what_run_refuses_is_remarked_beside_the_text(pystreams, folder):
+    (folder / "untyped.py").write_text(
+        "from pystreams import App\n"
+        'app = App("untyped")\n'
+        'numbers = app.stream("lines", key=str, value=int).map_values(lambda number: object())\n'
+        'numbers.group_by_key().reduce(max).to_stream().to("out")\n',
+        encoding="utf-8",
+    )
+    described = pystreams("describe", "untyped.py")
+    assert described.code == 0
+    assert described.lines[0] == "Topologies:"
+    assert "pystreams run refuses this program: " in described.err
+    assert "has no value type" in described.err
+
+
 def test_mermaid_links_sub_topologies_through_the_repartition_topic(pystreams, program):
     lines = pystreams("describe", program, "--format", "mermaid").lines
     assert lines[0] == "flowchart TD"

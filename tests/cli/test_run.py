@@ -125,6 +125,17 @@ def test_a_wrong_option_is_explained(pystreams, wordcount, arguments, answer):
     assert "Traceback" not in refused.err
 
 
+@pytest.mark.parametrize("workers", [[], ["--workers", "1"]], ids=["alone", "workers"])
+def test_variables_of_a_server_do_not_count_where_there_is_none(pystreams, wordcount, monkeypatch, workers):
+    for name in ("TOKEN_FILE", "CERT", "CA", "CLIENT_CA"):
+        monkeypatch.setenv(f"PYSTREAMS_HTTP_{name}", "exported-for-other-commands")
+    monkeypatch.setenv("PYSTREAMS_HTTP_OPEN", "1")
+    assert pystreams("run", wordcount, "--until-caught-up", *workers).code == 0
+    refused = pystreams("run", wordcount, "--until-caught-up", *workers, "--http-key", "key.pem")
+    assert refused.code == 2
+    assert "--http-key is for --http" in refused.err
+
+
 def test_a_misspelt_variable_of_the_environment_is_not_ignored(pystreams, wordcount, monkeypatch):
     monkeypatch.setenv("PYSTREAMS_COMIT_INTERVAL_MS", "5")
     refused = pystreams("run", wordcount, "--until-caught-up")

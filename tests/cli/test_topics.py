@@ -39,6 +39,24 @@ def test_alter_changes_a_setting(pystreams):
     assert pystreams("topics", "list").lines == ["lines\t1\t0\tfor ever"]
 
 
+def test_alter_changes_several_topics_or_none(pystreams):
+    pystreams("topics", "create", "lines", "words")
+    assert pystreams("topics", "alter", "lines", "other", "-c", "retention.ms=-1").code != 0
+    assert pystreams("topics", "list").lines == ["lines\t1\t0\t7 days", "words\t1\t0\t7 days"]
+    altered = pystreams("topics", "alter", "lines", "words", "-c", "retention.ms=-1")
+    assert "lines, words: retention.ms=-1" in altered.err
+    assert pystreams("topics", "list").lines == ["lines\t1\t0\tfor ever", "words\t1\t0\tfor ever"]
+
+
+@pytest.mark.parametrize("name", ["app-store-changelog", "app-store-repartition"])
+def test_nobody_is_told_to_create_the_topics_of_an_application_by_hand(pystreams, name):
+    pystreams("topics", "create", "lines")
+    altered = pystreams("topics", "alter", name, "-c", "retention.ms=-1")
+    assert f"Topic {name} does not exist" in altered.err
+    assert "itself when it starts" in " ".join(altered.err.split())
+    assert "topics create" not in altered.err
+
+
 def test_only_topics_that_are_missing_are_created_if_that_is_asked_for(pystreams):
     pystreams("topics", "create", "lines", "-p", "2")
     created = pystreams("topics", "create", "lines", "new", "--if-not-exists", "-c", "retention.ms=-1")

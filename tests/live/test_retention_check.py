@@ -258,16 +258,25 @@ def test_seconds_are_distinguished_from_milliseconds(log: Log, timestamp: int) -
     log.create("out", config=WEEK)
     log.write("in", [("k", 1, timestamp)])
     message = refused(log, counting(log))
-    assert f"timestamp {timestamp}: most likely seconds; timestamps are milliseconds since 1970" in message
+    assert (
+        f"timestamp {timestamp}: most likely seconds: multiply by 1000; timestamps are milliseconds since 1970"
+        in message
+    )
     assert "write timestamps in milliseconds" in message
 
 
-@pytest.mark.parametrize("timestamp", [1_700_000_000_000_000, 1_700_000_000_000_000_000])
+@pytest.mark.parametrize(
+    ("timestamp", "unit"),
+    [
+        (1_700_000_000_000_000, "microseconds: divide by 1000"),
+        (1_700_000_000_000_000_000, "nanoseconds: divide by 1,000,000"),
+    ],
+)
 def test_microseconds_are_distinguished_from_milliseconds(
-    log: Log, timestamp: int, caplog: pytest.LogCaptureFixture
+    log: Log, timestamp: int, unit: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     log.create("in")
     log.create("out", config=WEEK)
     log.write("in", [("k", 1, timestamp)])
     run_to_the_end(log, counting(log))
-    assert f"timestamp {timestamp}: most likely microseconds or nanoseconds" in caplog.text
+    assert f"timestamp {timestamp}: most likely {unit};" in caplog.text

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import traceback
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 import msgspec
 import pytest
 
+from pystreams import SessionWindowedSerde, TimeWindowedSerde, Windowed
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError, SerializationError, TopicError
 from pystreams.log import open_log
@@ -160,6 +162,32 @@ def test_a_record_that_cannot_be_read_is_named(log):
     ) as failed:
         list(log.consume("t", key=str, value=int))
     assert 'deserialization_exception_handler="continue"' in failed.value.hint
+
+
+def test_of_a_windowed_key_that_is_read_as_text_the_serde_is_named(log):
+    log.create_topic("t", config={"retention.ms": -1})
+    log.create_topic("sessions", config={"retention.ms": -1})
+    window = Windowed("a", 1_700_000_000_000, 1_700_000_060_000)
+    log.produce("t", window, 1, key=TimeWindowedSerde(str, 60_000))
+    log.produce("sessions", window, 1, key=SessionWindowedSerde(str))
+    for topic, serde in (
+        ("t", "TimeWindowedSerde(str, window_size_ms)"),
+        ("sessions", "SessionWindowedSerde(str)"),
+    ):
+        with pytest.raises(SerializationError) as failed:
+            list(log.consume(topic, key=str, value=int))
+        assert failed.value.why.startswith("it is the record's key: UnicodeDecodeError: ")
+        assert f"key={serde}; " in failed.value.hint
+
+
+def test_the_traceback_of_a_value_that_does_not_fit_is_short(log):
+    log.create_topic("t")
+    log.produce("t", b'{"amount": "three"}')
+    with pytest.raises(SerializationError) as failed:
+        list(log.consume("t", value=Order))
+    assert failed.value.why.startswith("it is the record's value: the content does not fit Order: ")
+    printed = "".join(traceback.format_exception(failed.value))
+    assert printed.count("Traceback") == 2
 
 
 def test_records_that_cannot_be_read_can_be_left_out_and_are_logged(log, caplog):

@@ -12,10 +12,13 @@ import msgspec
 import pytest
 
 from pystreams import Record
-from pystreams.clock import SystemClock
+from pystreams.broker.port import TopicDescription
+from pystreams.clock import ManualClock, SystemClock
 from pystreams.errors import ConfigError, ProductionError, SerializationError, TopicError, TopologyError
 from pystreams.log import batches, open_log
+from pystreams.log.output import DoubtfulTimes
 from pystreams.partitioning import partition_for_key
+from pystreams.times import show_time
 from tests.live.support import eventually
 
 
@@ -119,6 +122,8 @@ def test_times_are_milliseconds_or_datetimes_or_now(log, topic):
             log.produce(topic, "d", timestamp=wrong)
     with pytest.raises(TypeError, match="'2013-01-01' is not a time: give a datetime"):
         log.produce(topic, "d", timestamp="2013-01-01")
+    with pytest.raises(TypeError, match=r"not a time: .* most likely seconds: multiply by 1000"):
+        log.produce(topic, "d", timestamp=1_700_000_000.25)
 
 
 def test_headers_are_pairs_or_a_mapping(log, topic):
@@ -264,3 +269,42 @@ def test_records_that_retention_deletes_are_warned_about_once(log, caplog):
     assert [r.getMessage() for r in caplog.records] == [
         "t will soon delete records of 2013-01-01T00:00:00Z; to keep them: pystreams topics alter t -c retention.ms=-1"
     ]
+
+
+def test_seconds_are_not_taken_for_records_to_keep(log, caplog):
+    log.create_topic("t")
+    log.produce("t", "x", timestamp=1_700_000_000)
+    (warning,) = (r.getMessage() for r in caplog.records)
+    assert warning == (
+        "t will soon delete records of 1970-01-20T16:13:20Z (timestamp 1700000000: most likely seconds: multiply by"
+        " 1000; timestamps are milliseconds since 1970)"
+    )
+
+
+def test_records_far_ahead_of_the_clock_are_warned_about_once(log, topic, caplog):
+    now_ms, day_ms = SystemClock().now_ms(), 24 * 3_600_000
+    log.produce(topic, "x", timestamp=now_ms + day_ms // 2)
+    assert not caplog.records
+    for ahead_ms in (2 * day_ms, 3 * day_ms):
+        log.produce(topic, "x", timestamp=now_ms + ahead_ms)
+    (warning,) = (r.getMessage() for r in caplog.records)
+    assert warning == (
+        f"t has a record of {show_time(now_ms + 2 * day_ms)}, more than a day ahead of the clock: it closes all earlier"
+        " windows of the applications that read it"
+    )
+
+
+def test_as_the_clock_goes_on_records_of_now_are_not_far_ahead():
+    clock = ManualClock(0)
+    times = DoubtfulTimes(TopicDescription("t", 1, {}), clock)
+    clock.advance_ms(30 * 24 * 3_600_000)
+    assert times.warning(clock.now_ms()) == ""
+    assert "more than a day ahead" in times.warning(clock.now_ms() + 25 * 3_600_000)
+
+
+def test_microseconds_are_named_as_such(log, topic, caplog):
+    log.produce(topic, "x", timestamp=1_700_000_000_000_000)
+    assert (
+        "(timestamp 1700000000000000: most likely microseconds: divide by 1000; timestamps are milliseconds since 1970)"
+        in caplog.text
+    )

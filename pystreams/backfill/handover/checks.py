@@ -5,38 +5,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Protocol
 
-from pystreams.backfill.application import LoadedApplication
+from pystreams.backfill.handover.cut_backfill import CutBackfill
+from pystreams.backfill.handover.retention import expired_changelogs, refuse
 from pystreams.backfill.plan.manifest import Manifest
-from pystreams.backfill.plan.slices import BackfillPlan
 from pystreams.backfill.sources.last_records import difference, last_within
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.broker.port import Admin, Broker, has_members
 from pystreams.clock import Clock, SystemClock
-from pystreams.errors import OffsetOutOfRangeError, RetentionError, StateError, TopicError
+from pystreams.errors import OffsetOutOfRangeError, StateError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.take_over.hand_over_record import HandOverRecord, UnderWayError, read_record
-from pystreams.topics.topic_plan import TopicPlan, plan_topics, time_limits
+from pystreams.topics.topic_plan import TopicPlan, plan_topics
 from pystreams.topology.partitions import resolve_partitions
 
 log = logging.getLogger(__name__)
 
 #: Do not wait for the last step of another hand-over: this one will abort it.
 _LOOK_MS = 2_000.0
-
-
-class CutBackfill(Protocol):
-    """A backfill that was planned and cut, computed or not: ``Planned``, ``BackfillResult``."""
-
-    @property
-    def loaded(self) -> LoadedApplication: ...
-
-    @property
-    def plan(self) -> BackfillPlan: ...
-
-    @property
-    def manifest(self) -> Manifest: ...
 
 
 def check_target(cut: CutBackfill, broker: Broker, clock: Clock | None = None) -> None:
@@ -48,7 +34,8 @@ def check_target(cut: CutBackfill, broker: Broker, clock: Clock | None = None) -
     clock = clock or SystemClock()
     with closing(broker.admin()) as admin:
         if handed_over_before(cut.manifest, broker, admin, clock) is None:
-            checked_topics(cut, broker, admin, clock)
+            topics = checked_topics(cut, broker, admin)
+            refuse([*expired_changelogs(cut, topics, clock.now_ms())], cut, broker)
 
 
 def handed_over_before(
@@ -69,8 +56,8 @@ def was_complete(record: HandOverRecord | None, manifest: Manifest, admin: Admin
     return not record.lost(admin.group_offsets(manifest.application_id))
 
 
-def checked_topics(cut: CutBackfill, broker: Broker, admin: Admin, clock: Clock) -> TopicPlan:
-    """The topics of the application, after all checks."""
+def checked_topics(cut: CutBackfill, broker: Broker, admin: Admin) -> TopicPlan:
+    """The topics of the application, after all checks except those of retention."""
     manifest, where = cut.manifest, broker.description
     _require_offsets(manifest)
     require_no_members(admin, cut.plan.application_id, where)
@@ -79,9 +66,7 @@ def checked_topics(cut: CutBackfill, broker: Broker, admin: Admin, clock: Clock)
     beginnings = _check_cut(cut, admin, where)
     _require_same_records(manifest, beginnings, broker)
     _require_restorable(cut, beginnings, where)
-    topics = plan_topics(admin, cut.loaded.built, cut.loaded.config, where)
-    _check_retention(cut, topics, clock.now_ms())
-    return topics
+    return plan_topics(admin, cut.loaded.built, cut.loaded.config, where)
 
 
 def require_no_members(admin: Admin, application_id: str, where: str) -> None:
@@ -229,24 +214,3 @@ def _require_restorable(cut: CutBackfill, beginnings: Mapping[TopicPartition, in
                 f"begins at offset {beginnings[input.partition]} there; the backfill began at {first}",
                 hint="leave reuse.ktable.source.topics out of topology_optimization, and begin the backfill again",
             )
-
-
-def _check_retention(cut: CutBackfill, topics: TopicPlan, now_ms: int) -> None:
-    limits = time_limits(topics, cut.loaded.built, None)
-    for one in cut.plan.slices:
-        computed = cut.manifest.slices.get(one.index)
-        for store, changelog in one.stores.items():
-            if computed is None or not one.final or changelog not in limits:
-                continue
-            oldest_ms = computed.stores[store].oldest_ms
-            if oldest_ms is None or now_ms - oldest_ms <= limits[changelog]:
-                continue
-            error = RetentionError(
-                f"changelog {changelog} would delete what is handed over right after it is written",
-                why=f"its retention.ms is {limits[changelog]}, an entry of {store} is {now_ms - oldest_ms} ms old",
-                hint=f"pystreams topics alter {changelog} --config retention.ms=-1, or set "
-                "window_changelog_retention_ms=-1 if the topic does not exist yet; or allow it (-s allow_expired=true)",
-            )
-            if not cut.loaded.config.allow_expired:
-                raise error
-            log.warning("%s", error)

@@ -5,24 +5,23 @@ Each record gets there once, however often it is tried. Partitions are written w
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from os import PathLike, fspath
 
 from pystreams.backfill.compute.backfill_result import BackfillResult
-from pystreams.backfill.exchange.rows import Arrow, pc
-from pystreams.backfill.handover.checks import CutBackfill, require_no_members
+from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.handover.checks import require_no_members
+from pystreams.backfill.handover.cut_backfill import CutBackfill
 from pystreams.backfill.handover.emit_to_files import EmitToFolder
 from pystreams.backfill.handover.emit_to_tables import Table, emit_to_tables
 from pystreams.backfill.handover.emit_to_topics import EmitToTopic, make_marks
+from pystreams.backfill.handover.retention import expired_outputs, refuse
 from pystreams.backfill.plan.slices import BackfillPlan
 from pystreams.backfill.sources.folder import Folder
-from pystreams.broker.port import Admin, Broker, TopicDescription, retention_of
+from pystreams.broker.port import Admin, Broker, TopicDescription
 from pystreams.clock import Clock, SystemClock
-from pystreams.errors import RetentionError, TopicError
-
-log = logging.getLogger(__name__)
+from pystreams.errors import TopicError
 
 
 def emit(
@@ -53,7 +52,8 @@ def emit(
         return {topic: _each(result, topic, archive.to(topic)) for topic in _written(result)}
     with closing(to.admin()) as admin:
         require_no_members(admin, result.plan.application_id, to.description)
-        check_emit(result, to, admin, clock or SystemClock())
+        found = check_emit(result, to, admin)
+        refuse([*expired_outputs(result, found, (clock or SystemClock()).now_ms())], result, to)
     return emit_to_topics(result, to)
 
 
@@ -88,12 +88,11 @@ def _written(result: BackfillResult) -> list[str]:
 # Checks
 
 
-def check_emit(cut: CutBackfill, broker: Broker, admin: Admin, clock: Clock) -> None:
-    """Whether the topics of a log can take the records. Before anything is computed: as far as the plan knows which
-    there will be; then of each record.
+def check_emit(cut: CutBackfill, broker: Broker, admin: Admin) -> Mapping[str, TopicDescription]:
+    """The topics of a log that take the records: before anything is computed, as far as the plan knows which there will
+    be; then those that there are records for.
 
-    Raises ``TopicError`` for topics that are missing or have another number of partitions, ``RetentionError`` (unless
-    the application has ``allow_expired``) for those that would delete the records right after they are written.
+    Raises ``TopicError`` for topics that are missing or have another number of partitions.
     """
     topics = sorted({topic for one in cut.plan.slices for topic in one.sinks})
     if isinstance(cut, BackfillResult):
@@ -101,8 +100,7 @@ def check_emit(cut: CutBackfill, broker: Broker, admin: Admin, clock: Clock) -> 
     found = admin.describe_topics(topics)
     for topic in topics:
         _check_width(topic, cut.plan, found.get(topic), broker)
-        if isinstance(cut, BackfillResult):
-            _check_retention(topic, cut, found[topic], broker, clock)
+    return found
 
 
 def _check_width(topic: str, plan: BackfillPlan, found: TopicDescription | None, broker: Broker) -> None:
@@ -121,34 +119,3 @@ def _check_width(topic: str, plan: BackfillPlan, found: TopicDescription | None,
             hint="begin again (overwrite): the new plan uses the topic's number of partitions. Or create the topic "
             f"again with {wanted} partitions",
         )
-
-
-def _check_retention(
-    topic: str, result: BackfillResult, found: TopicDescription, broker: Broker, clock: Clock
-) -> None:
-    limit = retention_of(found.config)
-    oldest_ms = None if limit is None else _oldest(result, topic)
-    if limit is None or oldest_ms is None or clock.now_ms() - oldest_ms <= limit:
-        return
-    error = RetentionError(
-        f"topic {topic} would delete what is emitted right after it is written",
-        where=broker.description,
-        why=f"its retention.ms is {limit}, a record is {clock.now_ms() - oldest_ms} ms old",
-        hint=f"pystreams topics alter {topic} --config retention.ms=-1; or allow it (-s allow_expired=true)",
-    )
-    if not result.loaded.config.allow_expired:
-        raise error
-    log.warning("%s", error)
-
-
-def _oldest(result: BackfillResult, topic: str) -> int | None:
-    """The least timestamp (ms) of the records for a topic."""
-    found = result.for_each_partition(result.sink_rows(topic), _least_timestamp)
-    return min((int(text) for text in found if text), default=None)
-
-
-def _least_timestamp(_: int, batches: Iterator[Arrow]) -> bytes:
-    least = min(
-        (pc.min(batch.column("timestamp")).as_py() for batch in batches if batch.num_rows), default=None
-    )
-    return b"" if least is None else str(least).encode()

@@ -19,7 +19,7 @@ from pystreams.backfill.columns.record_columns import RecordColumns
 from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.executor import Executor, TableBatch
 from pystreams.backfill.exchange.rows import Arrow
-from pystreams.backfill.handover.checks import CutBackfill
+from pystreams.backfill.handover.cut_backfill import CutBackfill
 from pystreams.backfill.handover.emit_to_files import AppendToFolder
 from pystreams.backfill.locations import overlapping, same_place
 from pystreams.backfill.sources import SparkTable

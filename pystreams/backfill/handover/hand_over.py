@@ -26,9 +26,18 @@ from pystreams.backfill.handover.checks import checked_topics, handed_over_befor
 from pystreams.backfill.handover.emit import check_emit, emit_to_topics
 from pystreams.backfill.handover.emit_to_topics import emitter_id
 from pystreams.backfill.handover.publishing import Published, PublishStore, StoreTimes, transactional_id
+from pystreams.backfill.handover.retention import expired_changelogs, expired_outputs, refuse
 from pystreams.backfill.handover.version_topics import VersionTopics
 from pystreams.backfill.plan.manifest import Manifest, Status
-from pystreams.broker.port import Admin, Broker, CommittedOffset, GroupCommitter, TopicSpec, Write
+from pystreams.broker.port import (
+    Admin,
+    Broker,
+    CommittedOffset,
+    GroupCommitter,
+    TopicDescription,
+    TopicSpec,
+    Write,
+)
 from pystreams.clock import Clock, SystemClock
 from pystreams.engine.offset_metadata import Overflow
 from pystreams.engine.overflow_writer import OverflowTopics, OverflowWriter
@@ -106,11 +115,11 @@ class _HandOver:
             former = handed_over_before(manifest, self._broker, admin, self._clock)
             if former is not None:
                 return self._before(former)
-            topics = checked_topics(self._result, self._broker, admin, self._clock)
+            topics = checked_topics(self._result, self._broker, admin)
             versions = VersionTopics(self._result, self._broker, topics, self._clock.now_ms())
             admin.require_remaking(versions.unfit(admin))
-            if self._emit:
-                check_emit(self._result, self._broker, admin, self._clock)
+            outputs = check_emit(self._result, self._broker, admin) if self._emit else {}
+            self._check_retention(topics, outputs)
             self._probe_writers()
             # From here on another hand-over cannot commit any more. If it has completed before, its result counts.
             committer = stack.enter_context(closing(self._committer()))
@@ -143,6 +152,14 @@ class _HandOver:
     def _committer(self) -> GroupCommitter:
         id = f"{self._application_id}-backfill-manifest"
         return self._broker.group_committer("backfill", self._application_id, id)
+
+    def _check_retention(self, topics: TopicPlan, outputs: Mapping[str, TopicDescription]) -> None:
+        now_ms = self._clock.now_ms()
+        expired = [
+            *expired_changelogs(self._result, topics, now_ms),
+            *expired_outputs(self._result, outputs, now_ms),
+        ]
+        refuse(expired, self._result, self._broker)
 
     def _probe_writers(self) -> None:
         """Check that the cluster permits all writes, before the log records that the hand-over has begun: from then on

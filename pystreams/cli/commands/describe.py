@@ -15,7 +15,8 @@ from pystreams.cli.options import (
     EmbeddedLogOption,
     SetOption,
 )
-from pystreams.cli.terminal.console import output
+from pystreams.cli.terminal.console import note, output
+from pystreams.errors import TopologyError
 
 if TYPE_CHECKING:
     from pystreams.topology.built import BuiltTopology
@@ -73,7 +74,7 @@ def describe(
         log: dict[str, Any] = {"embedded_log": embedded_log, "bootstrap_servers": bootstrap_servers}
         show_late(app, settings_of(app, setting, application_id=application_id, **log))
     elif format_ is DescribeFormat.TEXT:
-        print(describe_text(app, setting))
+        _print_text(app, setting)
     elif format_ is DescribeFormat.MERMAID:
         print(describe_mermaid(app, setting))
     elif format_ is DescribeFormat.SVG:
@@ -82,14 +83,6 @@ def describe(
         print(describe_json(app, setting))
     else:
         _print_code(describe_code(app, setting))
-
-
-def describe_text(app: Any, setting: list[str] | None = None) -> str:
-    """Java's text."""
-    from pystreams.cli.application.settings import settings_of
-    from pystreams.dsl.builder import topology_of
-
-    return topology_of(app, settings_of(app, setting, default_id="application")).describe().rstrip()
 
 
 def describe_json(app: Any, setting: list[str] | None = None) -> str:
@@ -133,6 +126,20 @@ def _build(app: Any, setting: list[str] | None) -> BuiltTopology:
     from pystreams.dsl.builder import build_topology
 
     return build_topology(app, settings_of(app, setting, default_id="application"))
+
+
+def _print_text(app: Any, setting: list[str] | None) -> None:
+    """Java's text. A program that lacks types has one, too; a remark says what is missing to run it."""
+    from pystreams.cli.application.settings import settings_of
+    from pystreams.dsl.builder import built_under, topology_of
+
+    config = settings_of(app, setting, default_id="application")
+    topology = topology_of(app, config)
+    print(topology.describe().rstrip())
+    try:
+        built_under(topology, config)
+    except TopologyError as error:
+        note(f"pystreams run refuses this program: {error}")
 
 
 def _print_code(source: str) -> None:

@@ -28,7 +28,7 @@ from pystreams.cli.terminal.console import note
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError, SerializationError, StreamsError
 from pystreams.log.batches import BatchWriter
-from pystreams.log.output import OldRecords
+from pystreams.log.output import DoubtfulTimes
 from pystreams.log.topics import chosen_partitions, existing_topic
 from pystreams.times import LAST_MS, read_time
 
@@ -190,7 +190,7 @@ def _write(
     by_key: bool,
 ) -> int:
     clock, batches = SystemClock(), BatchWriter(broker, "pystreams-produce")
-    old_records, reached, sent = OldRecords(topic, clock), 0, 0
+    doubtful_times, reached, sent = DoubtfulTimes(topic, clock), 0, 0
     try:
         with batches, reading_progress(lines, clock) as progress:
             for record in reader(lines):
@@ -198,7 +198,7 @@ def _write(
                 timestamp = clock.now_ms() if timestamp is None else timestamp
                 if not 0 <= timestamp <= LAST_MS:
                     raise _no_time(timestamp, record.line)
-                warning = old_records.warning(timestamp)
+                warning = doubtful_times.warning(timestamp)
                 if warning:
                     note(warning)
                 where = None if by_key else record.partition

@@ -54,6 +54,7 @@ WORKERS_MAX = 256
 
 
 def run(
+    context: typer.Context,
     application: ApplicationArgument,
     until_caught_up: Annotated[
         bool,
@@ -201,6 +202,8 @@ def run(
         "accept_loss": ",".join(accept_loss) if accept_loss else None,
     }
     http_options = HttpOptions(http_token_file, http_open, http_cert, http_key, http_ca, http_client_ca)
+    if http is None:
+        http_options = http_options.without(_from_environment(context))
     watch = WatchOptions.parse(http, ready_lag, http_options)
     profile_options = ProfileOptions(profile, picture)
     profile_options.check_workers(workers)
@@ -254,6 +257,14 @@ def _check_extras(workers: int | None, *, until_caught_up: bool, otel: bool, rel
         from pystreams.cli.commands.reloading import check_reload
 
         check_reload(workers, until_caught_up=until_caught_up)
+
+
+def _from_environment(context: typer.Context) -> frozenset[str]:
+    """The parameters whose values come from the environment."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return frozenset(
+        name for name, source in sources.items() if source is not None and source.name == "ENVIRONMENT"
+    )
 
 
 def _show_config(application: str, setting: list[str] | None, flags: dict[str, Any]) -> None:

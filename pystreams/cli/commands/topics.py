@@ -124,7 +124,7 @@ def create(
 
 @topics_app.command()
 def alter(
-    topic: TopicArgument,
+    topics: TopicsArgument,
     config: Annotated[
         list[str],
         typer.Option("--config", "-c", metavar="NAME=VALUE", help="A topic setting.", show_default=False),
@@ -132,12 +132,18 @@ def alter(
     embedded_log: EmbeddedLogOption = None,
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
-    """Change settings of a topic: [bold]pystreams topics alter flights -c retention.ms=-1[/]."""
+    """Change settings of topics: of none if one does not exist.
+
+    [bold]pystreams topics alter flights airports -c retention.ms=-1[/]
+    """
+    names = list(dict.fromkeys(topics))
+    changes = parse_pairs(config, RETENTION_EXAMPLE)
     with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
-        existing_topic(admin, topic, broker.description)
-        changes = parse_pairs(config, RETENTION_EXAMPLE)
-        admin.alter_topic_config(topic, changes)
-    note(f"{topic}: " + ", ".join(f"{name}={value}" for name, value in changes.items()))
+        for name in names:
+            existing_topic(admin, name, broker.description)
+        for name in names:
+            admin.alter_topic_config(name, changes)
+    note(f"{', '.join(names)}: " + ", ".join(f"{name}={value}" for name, value in changes.items()))
 
 
 @topics_app.command()

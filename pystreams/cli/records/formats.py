@@ -11,6 +11,7 @@ from types import MappingProxyType
 from pystreams.cli.records.format import Format
 from pystreams.errors import ConfigError
 from pystreams.nearest import did_you_mean, listing
+from pystreams.serde.recognised import printable, session_of_text, window_of_text
 from pystreams.times import read_time, show_time
 
 
@@ -68,10 +69,11 @@ def _read_window(text: str) -> bytes:
 
 def _show_window(data: bytes) -> str:
     """A windowed key in Java's format, whose key is text."""
-    key = printable(data[:-8]) if len(data) > 8 else None
-    if key is None or not _is_time(data[-8:]):
+    found = window_of_text(data)
+    if found is None:
         raise ValueError("not text followed by the start of a window")
-    return f"{key}@{show_time(struct.unpack('>q', data[-8:])[0])}"
+    key, start = found
+    return f"{key}@{show_time(start)}"
 
 
 def _read_session(text: str) -> bytes:
@@ -85,25 +87,11 @@ def _read_session(text: str) -> bytes:
 
 def _show_session(data: bytes) -> str:
     """A session key in Java's format, whose key is text: the end comes before the start."""
-    key = printable(data[:-16]) if len(data) > 16 else None
-    if key is None or not (_is_time(data[-16:-8]) and _is_time(data[-8:])):
+    found = session_of_text(data)
+    if found is None:
         raise ValueError("not text followed by the end and the start of a session")
-    end, start = struct.unpack(">qq", data[-16:])
+    key, start, end = found
     return f"{key}@{show_time(start)}/{show_time(end)}"
-
-
-def _is_time(data: bytes) -> bool:
-    """Whether 8 bytes are a plausible time of our days in ms since 1970."""
-    return data[:3] in (b"\x00\x00\x00", b"\x00\x00\x01")
-
-
-def printable(data: bytes) -> str | None:
-    """The bytes as text; None if they are not readable text."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return None
-    return text if all(c.isprintable() or c in "\t\n" for c in text) else None
 
 
 #: By the names that ``--key-type`` and ``--value-type`` take. Bytes are those of pystreams' own serdes.

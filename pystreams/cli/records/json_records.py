@@ -16,8 +16,9 @@ from typing import Final
 import msgspec
 
 from pystreams.cli.records.format import Format
-from pystreams.cli.records.formats import AUTO, FORMATS, SCHEMA_FORMATS, guessed, printable
+from pystreams.cli.records.formats import AUTO, FORMATS, SCHEMA_FORMATS, guessed
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
+from pystreams.serde.recognised import printable
 
 _HEX: Final = "hex"
 _JSON_SPACE: Final = " \t\r\n"

@@ -18,14 +18,21 @@ _LOG_OPTIONS: Final = ("--bootstrap-servers", "--embedded-log")
 
 
 def on_the_same_log(hint: str, arguments: Sequence[str]) -> str:
-    """The hint, whose commands get the log options of the failed command (``arguments``)."""
+    """The hint, whose commands get the log options of the failed command (``arguments``), unless they have some."""
     options: list[str] = []
     for index, argument in enumerate(arguments):
         if argument in _LOG_OPTIONS:
             options += arguments[index : index + 2]
         elif argument.partition("=")[0] in _LOG_OPTIONS:
             options.append(argument)
-    return re.sub(r"pystreams topics \w+", lambda found: shlex.join([*found[0].split(), *options]), hint)
+
+    def completed(found: re.Match[str]) -> str:
+        command, rest = found.groups()
+        if any(option in rest for option in _LOG_OPTIONS):
+            return found[0]
+        return shlex.join([*command.split(), *options]) + rest
+
+    return re.sub(r"(pystreams topics \w+)([^;`\n]*)", completed, hint)
 
 
 def show_error(error: StreamsError, arguments: Sequence[str] = ()) -> None:

@@ -22,7 +22,6 @@ from pystreams.backfill.sources import EmbeddedSource, ParquetSource, logs
 from pystreams.backfill.sources.folder import Folder
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.broker.embedded.consumer import EmbeddedConsumer
-from pystreams.clock import SystemClock
 from pystreams.errors import BrokerError, BrokerUnavailableError, RetentionError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
@@ -194,7 +193,7 @@ def test_topics_that_do_not_fit_are_refused(new_log: NewLog, tmp_path: Path) -> 
 def test_a_topic_that_would_delete_them_is_refused(new_log: NewLog, tmp_path: Path) -> None:
     log = new_log("log")
     log.create("word-counts", partitions=3, config={"retention.ms": "604800000"})
-    with pytest.raises(RetentionError, match="word-counts would delete what is emitted"):
+    with pytest.raises(RetentionError, match=r"would delete what the backfill writes(.|\n)*word-counts: "):
         emit(computed(tmp_path / "staging"), log.broker)
     assert all(raw(log, partition) == [] for partition in log.partitions("word-counts"))
 
@@ -207,7 +206,8 @@ def test_who_allows_expired_records_is_only_warned(
     log.create("word-counts", partitions=3, config={"retention.ms": "604800000"})
     result = computed(tmp_path / "staging", settings={"allow_expired": True})
     assert emit(result, log.broker) == {"word-counts": 360}
-    assert "word-counts would delete what is emitted" in caplog.text
+    assert "topics would delete what the backfill writes right after it is written" in caplog.text
+    assert "word-counts: retention.ms=604800000, oldest record 19" in caplog.text
 
 
 @pytest.mark.live
@@ -219,11 +219,11 @@ def test_topics_that_cannot_take_them_are_known_before_anything_is_computed(
     planned = plan_backfill(word_count(), sources=source)
     with closing(log.broker.admin()) as admin:
         with pytest.raises(TopicError, match="there is no topic word-counts") as refused:
-            check_emit(planned, log.broker, admin, SystemClock())
+            check_emit(planned, log.broker, admin)
         assert refused.value.hint == "pystreams topics create word-counts --partitions 3"
         log.create("word-counts", partitions=2)
         with pytest.raises(TopicError, match="word-counts has 2 partitions, the backfill writes 3"):
-            check_emit(planned, log.broker, admin, SystemClock())
+            check_emit(planned, log.broker, admin)
 
 
 def test_passwords_in_the_url_of_a_folder_are_not_shown() -> None:

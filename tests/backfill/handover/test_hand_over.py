@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -177,8 +178,19 @@ def test_a_changelog_that_would_delete_the_result_is_refused(new_log: NewLog) ->
     append(log, past)
     app = windowed_sum(**SETTINGS, state_dir=log.path / "state")
     result = Backfill(app, EmbeddedSource(str(log.path / "log.db")), log.path / "staging").run()
-    with pytest.raises(RetentionError, match="sums-by-window-changelog"):
+    with pytest.raises(RetentionError, match="sums-by-window-changelog") as refused:
         hand_over(result, log.broker)
+    assert refused.value.hint == (
+        "set -s window_changelog_retention_ms=-1 for changelogs that do not exist yet; or allow it"
+        " (-s allow_expired=true)"
+    )
+    with closing(log.broker.admin()) as admin:
+        admin.alter_topic_config("sums", {"retention.ms": "604800000"})
+    with pytest.raises(RetentionError) as refused:
+        hand_over(result, log.broker, emit=True)
+    assert "sums-by-window-changelog: retention.ms=" in refused.value.where
+    assert "sums: retention.ms=604800000, oldest record 19" in refused.value.where
+    assert "pystreams topics alter sums --config retention.ms=-1, and set -s window_" in refused.value.hint
 
 
 def test_a_cut_that_the_log_does_not_hold_is_refused(new_log: NewLog) -> None:

@@ -153,7 +153,7 @@ def test_a_long_line_is_cut_in_the_message(pystreams, topic):
 
 def test_records_that_retention_deletes_are_warned_about_once(pystreams):
     pystreams("topics", "create", "week")
-    lines = '{"at": 1}\n{"at": 2}\n'
+    lines = '{"at": 1000000000000}\n{"at": 1000000000001}\n'
     written = pystreams("produce", "week", "--timestamp-field", "at", stdin=lines)
     assert written.err.count("retention.ms=-1") == 1
 

@@ -110,6 +110,16 @@ def test_writing_records_that_retention_deletes_is_warned_about(pystreams, topic
     assert "retention.ms=-1" in written.err
 
 
+def test_seconds_and_microseconds_are_recognised_when_they_are_written(pystreams, topic):
+    for timestamp, remedy in (
+        (1_700_000_000, "seconds: multiply by 1000"),
+        (1_700_000_000_000_000, "microseconds: divide by 1000"),
+    ):
+        written = pystreams("produce", topic, "--timestamp", str(timestamp), stdin="x\n")
+        assert f"timestamp {timestamp}: most likely {remedy}" in written.err
+        assert "retention.ms=-1" not in written.err
+
+
 def test_a_file_is_read_line_by_line(pystreams, topic):
     Path("lines.txt").write_text("a\nb\n", encoding="utf-8")
     assert pystreams("produce", topic, "--file", "lines.txt").code == 0

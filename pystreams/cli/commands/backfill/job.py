@@ -278,7 +278,7 @@ class BackfillJob:
             else:
                 require_no_members(admin, config.application_id, broker.description)
             if to_topics:
-                check_emit(planned, broker, admin, SystemClock())
+                check_emit(planned, broker, admin)
 
     def prepare_tables(self, planned: Planned, executor: Executor | None) -> None:
         """Create the tables that Spark writes, before anything is computed. Raises ``ConfigError`` for those that

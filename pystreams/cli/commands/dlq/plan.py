@@ -15,7 +15,7 @@ from pystreams.cli.commands.dlq.selection import Filter, Letters, Seen
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError, TopicError
 from pystreams.ids import TopicPartition
-from pystreams.log.output import OldRecords
+from pystreams.log.output import DoubtfulTimes
 from pystreams.log.topics import existing_topic
 from pystreams.partitioning import partition_for_key
 from pystreams.times import spell_ms
@@ -93,11 +93,11 @@ class ReplayPlan:
         self.late: Counter[str] = Counter()
         self.late_grace_ms = 0
         self.seen = Seen()
-        #: Topics that delete some of the records soon.
+        #: Times of records that their topics delete soon, or that are far ahead of the clock.
         self.warnings: list[str] = []
         self._marks = marks
         self._targets = targets
-        self._old_records: dict[str, OldRecords] = {}
+        self._doubtful_times: dict[str, DoubtfulTimes] = {}
         with closing(IdentitySet()) as planned:
             for letter, timestamp in letters.read():
                 self.seen.add(letter)
@@ -160,13 +160,13 @@ class ReplayPlan:
         if letter.too_late:
             self.late[letter.step] += 1
             self.late_grace_ms = max(self.late_grace_ms, _ms(letter.facts.get("grace_ms", "")))
-        self._warn_of_retention(letter)
+        self._warn_of_time(letter)
 
-    def _warn_of_retention(self, letter: DeadLetter) -> None:
+    def _warn_of_time(self, letter: DeadLetter) -> None:
         topic = self._targets.topic(letter)
-        if topic.name not in self._old_records:
-            self._old_records[topic.name] = OldRecords(topic, SystemClock())
-        warning = self._old_records[topic.name].warning(letter.timestamp)
+        if topic.name not in self._doubtful_times:
+            self._doubtful_times[topic.name] = DoubtfulTimes(topic, SystemClock())
+        warning = self._doubtful_times[topic.name].warning(letter.timestamp)
         if warning:
             self.warnings.append(warning)
 
