@@ -10,6 +10,10 @@ from pystreams.errors import ConfigError
 #: The greatest timestamp that a record can have, in ms.
 LAST_MS: Final = (1 << 63) - 1
 
+#: The years 2001 and 2200: hardly any record has a time outside of them.
+LONG_AGO_MS: Final = 978_307_200_000
+FAR_FUTURE_MS: Final = 7_258_118_400_000
+
 #: Milliseconds since the epoch, or a datetime (without a time zone: local).
 Time: TypeAlias = int | datetime
 #: Milliseconds, or a timedelta.
@@ -49,6 +53,13 @@ def show_time(timestamp_ms: int) -> str:
         return str(timestamp_ms)
     precision = "milliseconds" if timestamp_ms % 1000 else "seconds"
     return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def likely_unit(timestamp_ms: int) -> str:
+    """The unit that an implausible timestamp probably has instead of milliseconds; empty if it is plausible."""
+    if timestamp_ms < LONG_AGO_MS:
+        return "seconds"
+    return "microseconds or nanoseconds" if timestamp_ms >= FAR_FUTURE_MS else ""
 
 
 def show_duration(seconds: float) -> str:

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 
 from pystreams.broker.port import Admin, Consumer
 from pystreams.clock import Clock
@@ -18,14 +17,11 @@ from pystreams.config import StreamsConfig
 from pystreams.errors import RetentionError
 from pystreams.runtime.startup.oldest_input import Oldest, oldest_inputs
 from pystreams.runtime.startup.oldest_output import Reach, oldest_outputs
+from pystreams.times import FAR_FUTURE_MS, LONG_AGO_MS, likely_unit
 from pystreams.topics.topic_plan import TopicPlan, time_limits
 from pystreams.topology.built import BuiltTopology
 
 log = logging.getLogger(__name__)
-
-#: The years 2001 and 2200: hardly any record has a time outside of them.
-_LONG_AGO_MS: Final = 978_307_200_000
-_FUTURE_MS: Final = 7_258_118_400_000
 
 
 def check_retention(
@@ -47,7 +43,7 @@ def check_retention(
         return
     inputs = oldest_inputs(plan, built, config, admin, consumer, clock)
     for timestamp, partition in inputs.values():
-        if timestamp >= _FUTURE_MS:
+        if timestamp >= FAR_FUTURE_MS:
             log.warning("the oldest record of %s is from %s", partition, time_text(timestamp))
     written = oldest_outputs(built, inputs)
     if config.errors_dead_letter_queue_topic_name is not None:
@@ -70,11 +66,7 @@ def check_retention(
 
 def time_text(timestamp: int) -> str:
     """A time for messages, with a remark if it is implausible."""
-    unit = ""
-    if timestamp < _LONG_AGO_MS:
-        unit = "seconds"
-    elif timestamp >= _FUTURE_MS:
-        unit = "microseconds or nanoseconds"
+    unit = likely_unit(timestamp)
     try:
         date = f"{datetime.fromtimestamp(timestamp / 1000, UTC):%Y-%m-%d %H:%M} UTC"
     except (ValueError, OverflowError):
@@ -109,7 +101,7 @@ def _error(fate: str, plan: TopicPlan, expired: Mapping[str, _Expired], *way_out
     if len(existing) < len(expired):
         mends.append("set window_changelog_retention_ms=-1 (for changelogs that do not exist yet)")
     timestamp, partition = min(found.oldest for found in expired.values())
-    if timestamp < _LONG_AGO_MS:
+    if timestamp < LONG_AGO_MS:
         mends.insert(0, "write timestamps in milliseconds, or convert them in a timestamp_extractor")
     return RetentionError(
         f"records of this application {fate} right after they are written",
