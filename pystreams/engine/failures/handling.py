@@ -399,15 +399,14 @@ class Failures:
         given = (
             "" if from_user_code(error) else self._origins.spelled(context.step, context.key, context.value)
         )
+        way_out = "correct the function, or let processing_exception_handler skip such records (continue, dead_letter)"
+        of_bytes = self._origins.advice_on_bytes(context.step, error, context.value)
         self._verdict = ProcessingError(
             f"step {context.step} {'failed:' if isinstance(error, StreamsError) else 'raised'} {summarize(error)}",
             where=f"{context.where}, timestamp {context.timestamp}"
             + (f", in {function}" if function else ""),
             why="; ".join(filter(None, (reason(error), given))),
-            hint=advice(
-                error,
-                "correct the function, or let processing_exception_handler skip such records (continue, dead_letter)",
-            ),
+            hint=advice(error, "; or ".join(filter(None, (of_bytes, way_out)))),
         )
         raise self._verdict from error
 
