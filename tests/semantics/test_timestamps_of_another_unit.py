@@ -12,12 +12,12 @@ NOW_MS = 1_800_000_000_000
 DAY_MS = 86_400_000
 
 
-def messages_about(caplog: pytest.LogCaptureFixture, *timestamps: int) -> list[str]:
+def messages_about(caplog: pytest.LogCaptureFixture, *timestamps: int, clock_ms: int = NOW_MS) -> list[str]:
     """The warning of the first late record, and the text for the last line of ``run``."""
     builder = StreamsBuilder()
     windows = TimeWindows.tumbling(10)
     builder.stream("in", key=str, value=str).group_by_key().windowed_by(windows).count(name="counts")
-    with TopologyTestDriver(builder, initial_wall_clock=NOW_MS) as driver:
+    with TopologyTestDriver(builder, initial_wall_clock=clock_ms) as driver:
         topic = driver.create_input_topic("in", key=str, value=str)
         for timestamp in timestamps:
             topic.pipe_input("a", "x", timestamp=timestamp)
@@ -60,5 +60,13 @@ def test_a_timestamp_in_seconds_is_named_where_the_record_is_dropped(
 
 def test_up_to_a_day_ahead_of_the_clock_the_grace_is_named(caplog: pytest.LogCaptureFixture) -> None:
     for message in messages_about(caplog, NOW_MS + DAY_MS, NOW_MS):
+        assert "a grace of at least" in message
+        assert "clock" not in message
+
+
+def test_a_clock_that_a_test_begins_at_0_says_nothing_about_times_of_today(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for message in messages_about(caplog, NOW_MS, NOW_MS - 20, clock_ms=0):
         assert "a grace of at least" in message
         assert "clock" not in message
