@@ -13,7 +13,7 @@ DECLARED: Final = "declared"
 
 def entry_of_declared_rows(specs: Iterable[StoreSpec]) -> dict[str, list[str]]:
     """The entry in a part of a shape; empty if no store of the part has such rows."""
-    names = [spec.name for spec in specs if spec.value_serde is not None and spec.value_serde.declared_rows]
+    names = [spec.name for spec in specs if spec.value_serde.declared_rows]
     return {DECLARED: names} if names else {}
 
 
