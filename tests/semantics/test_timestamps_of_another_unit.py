@@ -58,6 +58,13 @@ def test_a_timestamp_in_seconds_is_named_where_the_record_is_dropped(
         assert "grace" not in message
 
 
+def test_of_several_late_records_one_may_have_its_timestamp_in_seconds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    _, total = messages_about(caplog, NOW_MS, NOW_MS // 1_000, NOW_MS - 20)
+    assert "late; a record's timestamp is most likely in seconds" in total
+
+
 def test_up_to_a_day_ahead_of_the_clock_the_grace_is_named(caplog: pytest.LogCaptureFixture) -> None:
     for message in messages_about(caplog, NOW_MS + DAY_MS, NOW_MS):
         assert "a grace of at least" in message

@@ -69,7 +69,7 @@ class Late(NamedTuple):
         if self.ahead_time:
             return f"stream time is ahead of the clock: {_wrong_timestamp(self.ahead_time)}"
         if self.late_ms > _DECADES_MS:
-            return _IN_SECONDS
+            return f"its {_IN_SECONDS}"
         return f"a grace of at least {spell_ms(self.grace_ms)} would have kept {self.kept}"
 
     def error(self, what: str, step: str) -> DroppedRecordError:
@@ -86,7 +86,7 @@ class Late(NamedTuple):
 
 
 #: Why a record is decades late.
-_IN_SECONDS: Final = "its timestamp is most likely in seconds; timestamps are milliseconds since 1970"
+_IN_SECONDS: Final = "timestamp is most likely in seconds; timestamps are milliseconds since 1970"
 
 
 def _wrong_timestamp(stream_time: int) -> str:
@@ -156,7 +156,7 @@ class LateRecords(NamedTuple):
             shown = show_time(self.ahead_time)
             return f"{late}; stream time ({shown}) is ahead of the clock: {_wrong_timestamp(self.ahead_time)}"
         if self.late_ms > _DECADES_MS:
-            return f"{late}; {_IN_SECONDS}"
+            return f"{late}; {'its' if self.records == 1 else "a record's"} {_IN_SECONDS}"
         text = f"{late}; a grace of at least {spell_ms(self.grace_ms)} would have kept {them}"
         return (
             f"{text}, or stream_time=bounded if the application was catching up" if self.unbounded else text
