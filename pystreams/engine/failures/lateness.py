@@ -150,13 +150,13 @@ class LateRecords(NamedTuple):
     @property
     def remedy(self) -> str:
         """``up to 57 s late; a grace of at least 47.001 s would have kept them``; or why no grace would."""
-        up_to, them = ("", "it") if self.records == 1 else ("up to ", "them")
+        up_to, them, whose = ("", "it", "its") if self.records == 1 else ("up to ", "them", "a record's")
         late = f"{up_to}{spell_ms(self.late_ms)} late"
         if self.ahead_time:
             shown = show_time(self.ahead_time)
             return f"{late}; stream time ({shown}) is ahead of the clock: {_wrong_timestamp(self.ahead_time)}"
         if self.late_ms > _DECADES_MS:
-            return f"{late}; {'its' if self.records == 1 else "a record's"} {_IN_SECONDS}"
+            return f"{late}; {whose} {_IN_SECONDS}"
         text = f"{late}; a grace of at least {spell_ms(self.grace_ms)} would have kept {them}"
         return (
             f"{text}, or stream_time=bounded if the application was catching up" if self.unbounded else text
