@@ -25,6 +25,8 @@ class Serde(Generic[T]):
 
     #: Whether values are immutable, so that a cache may keep the object instead of its bytes.
     immutable: bool = False
+    #: Whether values are rows of declared aggregates, whose fields have the names of the program's arguments.
+    declared_rows: bool = False
 
     def serializer(self, topic: str) -> Callable[[T], bytes]:
         """The function that serializes values for ``topic``."""

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, cast
 
 from pystreams.errors import SchemaRegistryError, reason, summarize
 from pystreams.record import ContextCell, Headers
@@ -24,6 +24,31 @@ LogChange: TypeAlias = Callable[[bytes, "bytes | None", "int | None", Headers], 
 #: store, all records of a key's versions; a value None deletes. In a store with headers they precede the value
 #: (``headers_and_value``).
 Logged: TypeAlias = "tuple[bytes, bytes | None, int | None]"
+
+#: The methods with which programs read, of all or some kinds of stores; and those with which they write.
+READS: Final = (
+    "get",
+    "versions",
+    "range",
+    "reverse_range",
+    "prefix_scan",
+    "all",
+    "reverse_all",
+    "approximate_count",
+    "fetch",
+    "backward_fetch",
+    "fetch_range",
+    "backward_fetch_range",
+    "fetch_all",
+    "backward_fetch_all",
+    "backward_all",
+    "fetch_session",
+    "find_sessions",
+    "backward_find_sessions",
+    "find_sessions_range",
+    "backward_find_sessions_range",
+)
+_WRITES: Final = ("put", "put_if_absent", "put_all", "delete", "remove")
 
 #: The greatest byte value.
 _BYTE_MAX = 0xFF
@@ -88,6 +113,16 @@ class Store:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, key={self.spec.key_serde!r}, value={self.spec.value_serde!r})"
+
+    if not TYPE_CHECKING:  # Type checkers know the methods and find misspelt ones.
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            # Copies are made before they have attributes.
+            if name.startswith("_") or name in Store.__slots__:
+                raise AttributeError(message)
+            has = ", ".join(one for one in (*READS, *_WRITES) if hasattr(type(self), one))
+            raise AttributeError(f"{message}: store {self.name} has {has}")
 
     @property
     def persistent(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 from pystreams.take_over.last_run import Shape
 from pystreams.take_over.losses import has_other_partitions
+from pystreams.topology.declared_rows import declared_stores
 from pystreams.topology.difference import Change
 from pystreams.topology.names import is_generated
 
@@ -19,7 +20,7 @@ def ways_on(losing: Sequence[Change], buffers: Collection[str], before: Shape, n
     topics that must not happen unnoticed; ``buffers`` are lost with other stores, and accepted with them."""
     stores = [change for change in losing if change.kind == "store"]
     topics = [change for change in losing if change.kind != "store"]
-    ways = [*_ways_to_keep_stores(stores, before, now), *_ways_to_keep_fields(losing)]
+    ways = [*_ways_to_keep_stores(stores, before, now), *_ways_to_keep_fields(losing, now)]
     if any(not has_other_partitions(change, before, now) for change in topics):
         ways.append("let the old version catch up first (run it with --until-caught-up)")
     if stores and not topics:
@@ -62,19 +63,39 @@ def _name_argument(name: str, kind: str) -> str:
     return f'name="{given}"'
 
 
-def _ways_to_keep_fields(losing: Sequence[Change]) -> Iterator[str]:
+def _ways_to_keep_fields(losing: Sequence[Change], now: Shape) -> Iterator[str]:
     """Nothing in the bytes says that a field has another name: the program must."""
-    renamed = {place: new for change in losing for place, new in change.renamed.items()}
-    if not renamed:
-        return
+    declared = declared_stores(now)
+    of_rows: dict[str, str] = {}
+    of_models: dict[str, str] = {}
+    for change in losing:
+        for place, new in change.renamed.items():
+            # Below the fields of a row there may be a model of the user's.
+            is_argument = change.name in declared and place.removeprefix("value.").isidentifier()
+            (of_rows if is_argument else of_models)[place] = new
+    if of_rows:
+        old = _last_part(next(iter(of_rows)))
+        yield (
+            f"{_other_names(of_rows)}, keep the argument of aggregate(), {old}=, and rename the field afterwards: "
+            ".to_stream().map_values(…)"
+        )
+    if of_models:
+        place, new = next(iter(of_models.items()))
+        old = _last_part(place)
+        yield (
+            f"{_other_names(of_models)}, keep the name in the stored bytes:"
+            f' {new} = msgspec.field(name="{old}") in a msgspec.Struct, or'
+            f' {new} = Field(validation_alias=AliasChoices("{new}", "{old}")) in a pydantic model'
+        )
+
+
+def _other_names(renamed: Mapping[str, str]) -> str:
     pairs = ", and ".join(f"{place} is now {new}" for place, new in renamed.items())
-    place, new = next(iter(renamed.items()))
-    old = place.rpartition(".")[2]
-    yield (
-        f"a field with another name is another field: if {pairs}, keep the name in the stored bytes:"
-        f' {new} = msgspec.field(name="{old}") in a msgspec.Struct, or'
-        f' {new} = Field(validation_alias=AliasChoices("{new}", "{old}")) in a pydantic model'
-    )
+    return f"a field with another name is another field: if {pairs}"
+
+
+def _last_part(place: str) -> str:
+    return place.rpartition(".")[2]
 
 
 def _kinds(topology: Shape) -> Mapping[str, str]:

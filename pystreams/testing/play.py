@@ -15,13 +15,14 @@ from pystreams.serde.base import AnySerde
 from pystreams.serde.content import writing
 from pystreams.testing.driver import TopologyTestDriver
 from pystreams.testing.producer import ProducedRecord
+from pystreams.times import Time, to_ms
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.nodes import SinkNode, SourceNode
 from pystreams.topology.topology import Topology
 from pystreams.windowed import Windowed
 
 #: (topic, key, value, timestamp), or (topic, key, value, timestamp, headers).
-Piped: TypeAlias = "tuple[str, Any, Any, int] | tuple[str, Any, Any, int, Headers]"
+Piped: TypeAlias = "tuple[str, Any, Any, Time] | tuple[str, Any, Any, Time, Headers]"
 
 
 def play(
@@ -33,8 +34,8 @@ def play(
     topic, each with key, value, timestamp (after ``@``, in ms) and headers, and the number of dropped records.
 
     A step is a record, (topic, key, value, timestamp) or (topic, key, value, timestamp, headers), or a timedelta, by
-    which the wall clock advances. Types are those of the sources and sinks; internal topics are not shown. For
-    example::
+    which the wall clock advances. A timestamp is milliseconds since 1970, or a datetime. Types are those of the sources
+    and sinks; internal topics are not shown. For example::
 
         print(play(app, ("lines", None, "to be or not to be", 0)))
 
@@ -108,7 +109,7 @@ def _record(step: object) -> tuple[str, Any, Any, int, Headers]:
             f"a step is (topic, key, value, timestamp), with headers or not, or a timedelta, not {step!r}"
         )
     topic, key, value, timestamp, *headers = step
-    return topic, key, value, timestamp, headers[0] if headers else ()
+    return topic, key, value, to_ms(timestamp), headers[0] if headers else ()
 
 
 def _source(built: BuiltTopology, topic: str) -> SourceNode | None:

@@ -9,5 +9,5 @@ Begin with ``topology``: the DSL and the low-level API both build a ``Topology``
   ``partitions`` determines partition counts and tasks.
 - Showing: ``describe`` writes Java's text (``java_collections`` has the order of Java's sets), ``picture/`` draws it.
 - Comparing two programs: ``fingerprint`` describes a topology as data and digests it; ``difference`` compares two,
-  with ``steps_before``, ``changed_schemas`` and ``former_names``.
+  with ``steps_before``, ``changed_schemas``, ``former_names`` and ``declared_rows``.
 """

@@ -14,12 +14,16 @@ from pystreams.serde.base import Serde, schema_of
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology, GlobalStore, SubTopology
 from pystreams.topology.changed_schemas import difference, is_schema
+from pystreams.topology.declared_rows import DECLARED, entry_of_declared_rows
 from pystreams.topology.deferred import DeferredSerde
 from pystreams.topology.former_names import entry_of_former_names
 from pystreams.topology.nodes import ProcessorNode, SinkNode, SourceNode
 
 #: The version of shapes. It is raised when the shape of an unchanged topology changes.
 _VERSION = 2
+
+#: The entries of shapes for explanations alone.
+_NOT_COVERED = frozenset({"headers", "was", DECLARED})
 
 
 def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[GlobalStore]) -> str:
@@ -40,7 +44,8 @@ def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[Gl
 
 
 def shape(built: BuiltTopology) -> list[dict[str, Any]]:
-    """The input of the fingerprint as JSON, with the stores that keep headers: kept to explain later differences."""
+    """The input of the fingerprint as JSON, with what is kept to explain later differences: the stores that have
+    headers, former names, or rows of declared aggregates."""
     return [{"version": _VERSION, **part} for part in _parts(built.subtopologies, built.global_stores)]
 
 
@@ -51,9 +56,7 @@ def is_of_earlier_version(shape: Any) -> bool:
 
 def without_headers(shape: Any) -> Any:
     """The parts of a shape that the fingerprint covers."""
-    return [
-        {what: content for what, content in part.items() if what not in ("headers", "was")} for part in shape
-    ]
+    return [{what: content for what, content in part.items() if what not in _NOT_COVERED} for part in shape]
 
 
 def _parts(
@@ -167,6 +170,7 @@ def _subtopology(sub: SubTopology) -> dict[str, Any]:
         "nodes": [_node(node) for node in sub.nodes],
         "stores": [_store(spec) for spec in sub.stores],
         **_headers(sub.stores),
+        **entry_of_declared_rows(sub.stores),
         **entry_of_former_names(sub.stores),
         "internal": {name: topic.partitions for name, topic in sub.repartition_source_topics.items()},
         "copartitioned": sorted(sorted(group) for group in sub.copartitioned_sources),

@@ -26,8 +26,9 @@ WINDOWS = "windows=JoinWindows.of(timedelta(minutes=5))"
 
 KEYS = "whether the keys of both have one type and form, whether both topics are partitioned alike by them, "
 ROWS = "and whether the table has rows"
-NO_ROW = f"none of 12 records found a row in table prices; look {KEYS}{ROWS}"
-NO_ROW_BY_NAME = f"none of 12 records found a row in table price-list; look {KEYS}{ROWS}"
+EARLIER_ROWS = "whether the table has rows, and whether these are earlier than the records"
+NO_ROW = f"none of 12 records found a row in table prices; look {KEYS}{EARLIER_ROWS}"
+NO_ROW_BY_NAME = f"none of 12 records found a row in table price-list; look {KEYS}{EARLIER_ROWS}"
 NO_GLOBAL_ROW = (
     "none of 12 records found a row in table prices; look whether key_fn returns keys of the table's type and "
     f"form, {ROWS}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -127,3 +127,17 @@ def test_a_topic_that_nobody_reads_is_an_error():
     app.stream("lines").to("out")
     with pytest.raises(TopicError, match="no source reads topic 'line'"):
         play(app, ("line", None, b"", 1))
+
+
+def test_a_time_may_be_a_datetime() -> None:
+    app = App("a")
+    app.stream("in", key=str, value=str).to("out")
+    moment = datetime(2027, 1, 15, 8, tzinfo=UTC)
+    assert play(app, ("in", "k", "v", moment)) == play(app, ("in", "k", "v", 1_800_000_000_000))
+
+
+def test_another_time_is_refused_with_what_may_be_given() -> None:
+    app = App("a")
+    app.stream("in", key=str, value=str).to("out")
+    with pytest.raises(TypeError, match="'noon' is not a time: give a datetime"):
+        play(app, ("in", "k", "v", "noon"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pystreams import StreamsBuilder
+from pystreams import StreamsBuilder, TimeWindows
 from pystreams.errors import ProcessingError, StateError, TopicError
 from pystreams.record import Record
 from pystreams.testing import ProducedRecord, TopologyTestDriver
@@ -202,3 +202,17 @@ def test_records_keep_their_times_or_get_others() -> None:
             (100, headers),
             (105, ()),
         ]
+
+
+def test_a_store_without_a_method_names_those_that_it_has() -> None:
+    builder = StreamsBuilder()
+    windows = TimeWindows.tumbling(10)
+    builder.stream("in", key=str, value=str).group_by_key().windowed_by(windows).count(name="counts")
+    with TopologyTestDriver(builder) as driver:
+        store = driver.store("counts")
+        with pytest.raises(
+            AttributeError, match=r"no attribute 'get': store counts has .*\bfetch, .*put"
+        ) as caught:
+            store.get("a")
+        assert "find_sessions" not in str(caught.value)
+        assert not hasattr(store, "get")

@@ -156,6 +156,8 @@ def model_name(store: str) -> str:
 class RowSerde(JsonSerde[Any]):
     """Rows as users see them, as JSON."""
 
+    declared_rows = True
+
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         super().__init__(rows.shown_model)
@@ -166,6 +168,8 @@ class RowSerde(JsonSerde[Any]):
 
 class StoredRowSerde(JsonSerde[Any]):
     """Rows with their states, as JSON. Rows that it reads are shown as ``RowSerde`` shows them."""
+
+    declared_rows = True
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows

@@ -30,7 +30,8 @@ class Partner(NamedTuple):
     @classmethod
     def in_table(cls, stores: tuple[str, ...]) -> Partner:
         """A row with the record's key."""
-        return cls(_row(stores), f"{_KEYS}, {_ROWS}")
+        rows = "whether the table has rows, and whether these are earlier than the records"
+        return cls(_row(stores), f"{_KEYS}, {rows}")
 
     @classmethod
     def in_global_table(cls, store: str) -> Partner:

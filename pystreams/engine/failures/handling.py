@@ -119,7 +119,7 @@ class Failures:
     def drop_late(self, step: str, key: Any, value: Any, stream_time: int, grace_ms: int) -> None:
         """As ``drop``, for a record that is too late for one of its windows at this stream time; with a grace of
         ``grace_ms`` the window would still be open. Key and value are the arguments of the step."""
-        late = Late(key, value, self._cell.record[3], stream_time, grace_ms)
+        late = Late(key, value, self._cell.record[3], stream_time, grace_ms, self._clock.now_ms())
         self._drop(step, WINDOW_CLOSED, late)
 
     def late(self, step: str, stream_time: int, grace_ms: int) -> None:
@@ -129,8 +129,8 @@ class Failures:
         if place == self._late_at and topic is not None:
             return
         self._late_at = place
-        late = Late(None, None, timestamp, stream_time, grace_ms, "them")
-        self._counts.add_late(self._step(step), 1, late.late_ms, late.grace_ms)
+        late = Late(None, None, timestamp, stream_time, grace_ms, self._clock.now_ms(), "them")
+        self._counts.add_late(self._step(step), 1, late.late_ms, late.grace_ms, late.ahead_time)
         self._drops.late(step, 1, late.late_ms, late.grace_ms)
         kind = Kind(Fate.WITHOUT_PARTNERS, self._step(step), PARTNERS_GONE, topic, late=True)
         if self._counts.add(kind, again=True):
@@ -201,7 +201,7 @@ class Failures:
         counted = place == self._counted and topic is not None
         if late is not None:
             records = 0 if counted else 1
-            self._counts.add_late(self._step(step), records, late.late_ms, late.grace_ms)
+            self._counts.add_late(self._step(step), records, late.late_ms, late.grace_ms, late.ahead_time)
             self._drops.late(step, records, late.late_ms, late.grace_ms)
         if counted:
             return
@@ -399,15 +399,14 @@ class Failures:
         given = (
             "" if from_user_code(error) else self._origins.spelled(context.step, context.key, context.value)
         )
+        way_out = "correct the function, or let processing_exception_handler skip such records (continue, dead_letter)"
+        of_bytes = self._origins.advice_on_bytes(context.step, error, context.value)
         self._verdict = ProcessingError(
             f"step {context.step} {'failed:' if isinstance(error, StreamsError) else 'raised'} {summarize(error)}",
             where=f"{context.where}, timestamp {context.timestamp}"
             + (f", in {function}" if function else ""),
             why="; ".join(filter(None, (reason(error), given))),
-            hint=advice(
-                error,
-                "correct the function, or let processing_exception_handler skip such records (continue, dead_letter)",
-            ),
+            hint=advice(error, "; or ".join(filter(None, (of_bytes, way_out)))),
         )
         raise self._verdict from error
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pystreams.errors import DroppedRecordError
-from pystreams.times import show_time, spell_ms
+from pystreams.times import FAR_FUTURE_MS, show_time, spell_ms
 
 #: Why a step drops records that are too late for it.
 WINDOW_CLOSED: Final = "the window has closed"
@@ -19,25 +19,42 @@ PARTNERS_GONE: Final = "the other side of the join has forgotten records of its 
 #: Of a step that drops a greater part of its records than this, a warning is logged that has the remedy.
 MANY: Final = 0.01
 
+#: Stream time that is further ahead of the clock comes from a wrong timestamp, which no grace mends.
+_AHEAD_MS: Final = 86_400_000
+
+#: 2001. The clock of a test often begins at 0, and records have times of today.
+_REAL_CLOCK_MS: Final = 978_307_200_000
+
+#: 50 years: a record that is later than this is of 1970, because its timestamp is in seconds.
+_DECADES_MS: Final = 50 * 365 * 86_400_000
+
 #: One line names no more steps than this.
 _STEPS_NAMED_MAX: Final = 3
 
 
 class Late(NamedTuple):
     """A record that is too late: key, value and timestamp as it reached the step, the stream time there, and the grace
-    with which its window would still be open. ``kept``: what the grace would have kept."""
+    with which its window would still be open. ``now_ms`` is the clock's time. ``kept``: what the grace would have kept.
+    """
 
     key: Any
     value: Any
     timestamp: int
     stream_time: int
     grace_ms: int
+    now_ms: int
     kept: str = "it"
 
     @property
     def late_ms(self) -> int:
         """The distance from stream time."""
         return self.stream_time - self.timestamp
+
+    @property
+    def ahead_time(self) -> int:
+        """Stream time if it is more than a day ahead of the clock, else 0."""
+        limit_ms = self.now_ms + _AHEAD_MS if self.now_ms >= _REAL_CLOCK_MS else FAR_FUTURE_MS
+        return self.stream_time if self.stream_time > limit_ms else 0
 
     @property
     def spelled(self) -> str:
@@ -50,6 +67,10 @@ class Late(NamedTuple):
 
     @property
     def _remedy(self) -> str:
+        if self.ahead_time:
+            return f"stream time is ahead of the clock: {_wrong_timestamp(self.ahead_time)}"
+        if self.late_ms > _DECADES_MS:
+            return f"its {_IN_SECONDS}"
         return f"a grace of at least {spell_ms(self.grace_ms)} would have kept {self.kept}"
 
     def error(self, what: str, step: str) -> DroppedRecordError:
@@ -63,6 +84,17 @@ class Late(NamedTuple):
         return DroppedRecordError(
             what, why=self._why, hint=self._remedy, facts={name: str(value) for name, value in facts.items()}
         )
+
+
+#: Why a record is decades late.
+_IN_SECONDS: Final = "timestamp is most likely in seconds; timestamps are milliseconds since 1970"
+
+
+def _wrong_timestamp(stream_time: int) -> str:
+    """Why stream time is ahead of the clock."""
+    is_far = stream_time >= FAR_FUTURE_MS
+    what = "most likely in microseconds or nanoseconds" if is_far else "in the future"
+    return f"a record's timestamp is {what} (pystreams doctor APP names such records)"
 
 
 def readable_bytes(value: object) -> bytes | None:
@@ -85,7 +117,8 @@ class LateRecords(NamedTuple):
     ``store`` is the step's store, if the program named it. ``late_ms`` is the greatest distance of a record from stream
     time; with a grace of ``grace_ms`` no record would have been too late. ``read`` counts the records that were read
     from the topics that lead to the step. ``unbounded``: because of ``stream_time=java``, stream time at the step does
-    not wait for the tasks before it.
+    not wait for the tasks before it. ``ahead_time`` is the greatest stream time that was more than a day ahead of the
+    clock when a record was too late; 0: there was none.
     """
 
     step: str
@@ -95,13 +128,15 @@ class LateRecords(NamedTuple):
     grace_ms: int = 0
     read: int = 0
     unbounded: bool = False
+    ahead_time: int = 0
 
-    def and_more(self, records: int, late_ms: int, grace_ms: int) -> LateRecords:
+    def and_more(self, records: int, late_ms: int, grace_ms: int, ahead_time: int = 0) -> LateRecords:
         """With these records."""
         return self._replace(
             records=self.records + records,
             late_ms=max(self.late_ms, late_ms),
             grace_ms=max(self.grace_ms, grace_ms),
+            ahead_time=max(self.ahead_time, ahead_time),
         )
 
     @property
@@ -116,10 +151,15 @@ class LateRecords(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """``up to 57 s late; a grace of at least 47.001 s would have kept them``."""
-        up_to, them = ("", "it") if self.records == 1 else ("up to ", "them")
-        grace = spell_ms(self.grace_ms)
-        text = f"{up_to}{spell_ms(self.late_ms)} late; a grace of at least {grace} would have kept {them}"
+        """``up to 57 s late; a grace of at least 47.001 s would have kept them``; or why no grace would."""
+        up_to, them, whose = ("", "it", "its") if self.records == 1 else ("up to ", "them", "a record's")
+        late = f"{up_to}{spell_ms(self.late_ms)} late"
+        if self.ahead_time:
+            shown = show_time(self.ahead_time)
+            return f"{late}; stream time ({shown}) is ahead of the clock: {_wrong_timestamp(self.ahead_time)}"
+        if self.late_ms > _DECADES_MS:
+            return f"{late}; {whose} {_IN_SECONDS}"
+        text = f"{late}; a grace of at least {spell_ms(self.grace_ms)} would have kept {them}"
         return (
             f"{text}, or stream_time=bounded if the application was catching up" if self.unbounded else text
         )
@@ -159,6 +199,7 @@ def add_up(counts: Iterable[LateRecords]) -> list[LateRecords]:
             max(one.grace_ms, other.grace_ms),
             one.read + other.read,
             one.unbounded or other.unbounded,
+            max(one.ahead_time, other.ahead_time),
         )
     found = [one for one in by_step.values() if one.records]
     return sorted(found, key=lambda one: (-one.records, one.step))

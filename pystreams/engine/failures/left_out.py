@@ -129,10 +129,11 @@ class TaskCounts:
             self.fates[kind.fate] = self.fates.get(kind.fate, 0) + 1
         return n == 1
 
-    def add_late(self, step: Step, records: int, late_ms: int, grace_ms: int) -> None:
-        """Count records that were too late; 0 records: one that was counted already was too late by this much."""
+    def add_late(self, step: Step, records: int, late_ms: int, grace_ms: int, ahead_time: int = 0) -> None:
+        """Count records that were too late; 0 records: one that was counted already was too late by this much.
+        ``ahead_time`` is stream time, if it was ahead of the clock."""
         late = self.late.get(step) or LateRecords(step.name, step.store)
-        self.late[step] = late.and_more(records, late_ms, grace_ms)
+        self.late[step] = late.and_more(records, late_ms, grace_ms, ahead_time)
 
     def add_read(self, topic: str, records: int) -> None:
         """Count records that the task was given."""

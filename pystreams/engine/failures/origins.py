@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 from pystreams.dsl.operators.stateless import FlatMap, Map, SelectKey
 from pystreams.dsl.operators.table import TableRepartition
 from pystreams.functions import UserFunction
+from pystreams.serde import BYTES
 from pystreams.topology.names import is_generated
 from pystreams.topology.nodes import Node, Process, ProcessorNode, SinkNode, SourceNode
 
 #: The functions of operations whose results go on as values; the others choose, look on or make keys.
 _MAKE_VALUES = ("mapper", "joiner", "initializer", "aggregator", "merger", "reducer", "adder", "supplier")
+
+#: In the text of an error: its operand is bytes. ``value["x"]`` of bytes fails with "byte indices must be integers".
+_OF_BYTES: Final = re.compile(r"\bbytes?\b")
 
 
 class Origins:
@@ -35,6 +41,21 @@ class Origins:
         return (
             f"the key is {_type(key)}{as_key}{self._made(step, _makes_key)}; "
             f"the value is {_type(value)}{as_value}{self._made(step, _makes_value)}"
+        )
+
+    def advice_on_bytes(self, step: str, error: Exception, value: object) -> str:
+        """Advice where a function seems to fail because its values were read without a type; else empty."""
+        if not isinstance(error, AttributeError | TypeError) or not isinstance(value, bytes):
+            return ""
+        makers = list(self._makers(step, _makes_value)) if _OF_BYTES.search(str(error)) else []
+        sources = [node for node in makers if isinstance(node, SourceNode) and node.value_serde is BYTES]
+        topic = next((_topics(source) for source in sources), "")
+        # The types of repartition topics come from the steps that write them.
+        if not topic or topic.endswith("-repartition"):
+            return ""
+        return (
+            f"the values of topic {topic} are read as bytes, as they are without value=: give their type where it is "
+            "read (value=dict, value=str, a class)"
         )
 
     def store(self, step: str) -> str:
@@ -67,6 +88,18 @@ class Origins:
     def _made(self, step: str, makes: Callable[[ProcessorNode], bool]) -> str:
         """``, made by step X in its function``, or ``, read from topic X``; joins and merges have several."""
         places: dict[str, None] = {}
+        for node in self._makers(step, makes):
+            if isinstance(node, SourceNode):
+                places[f"read from topic {_topics(node)}"] = None
+            else:
+                function = self.function(node.name)
+                places[f"made by step {node.name}" + (f" in {function}" if function else "")] = None
+        return f", {' or '.join(places)}" if places else ""
+
+    def _makers(
+        self, step: str, makes: Callable[[ProcessorNode], bool]
+    ) -> Iterator[SourceNode | ProcessorNode]:
+        """The sources and steps before a step from which its keys or values come."""
         seen: set[str] = set()
         todo = self._parents(step)
         while todo:
@@ -74,19 +107,18 @@ class Origins:
             if node.name in seen:
                 continue
             seen.add(node.name)
-            if isinstance(node, SourceNode):
-                topics = node.topics if node.pattern is None else (node.pattern.pattern,)
-                places[f"read from topic {', '.join(topics)}"] = None
-            elif isinstance(node, ProcessorNode) and makes(node):
-                function = self.function(node.name)
-                places[f"made by step {node.name}" + (f" in {function}" if function else "")] = None
+            if isinstance(node, SourceNode) or (isinstance(node, ProcessorNode) and makes(node)):
+                yield node
             else:
                 todo += self._parents(node.name)
-        return f", {' or '.join(places)}" if places else ""
 
     def _parents(self, step: str) -> list[str]:
         node = self._nodes.get(step)
         return [] if node is None or isinstance(node, SourceNode) else list(node.parents)
+
+
+def _topics(source: SourceNode) -> str:
+    return ", ".join(source.topics if source.pattern is None else (source.pattern.pattern,))
 
 
 def _makes_key(node: ProcessorNode) -> bool:

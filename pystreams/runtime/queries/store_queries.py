@@ -16,32 +16,9 @@ from pystreams.runtime.queries.placing import Placing
 from pystreams.runtime.queries.whereabouts import places_in
 from pystreams.runtime.tasks.task_manager import TaskManager
 from pystreams.runtime.threads.stream_thread import StreamThread
+from pystreams.state.store import READS
 
 R = TypeVar("R")
-
-#: The methods that all or some kinds of stores have.
-_READS = (
-    "get",
-    "versions",
-    "range",
-    "reverse_range",
-    "prefix_scan",
-    "all",
-    "reverse_all",
-    "approximate_count",
-    "fetch",
-    "backward_fetch",
-    "fetch_range",
-    "backward_fetch_range",
-    "fetch_all",
-    "backward_fetch_all",
-    "backward_all",
-    "fetch_session",
-    "find_sessions",
-    "backward_find_sessions",
-    "find_sessions_range",
-    "backward_find_sessions_range",
-)
 
 
 class LocalStore:
@@ -301,7 +278,7 @@ def _part(store: Any, name: str, asked_for: str | None = None) -> Any:
     part = getattr(store, name, None)
     if part is not None:
         return part
-    has = [one for one in (*_READS, "query") if one == "query" or hasattr(store, one)]
+    has = [one for one in (*READS, "query") if one == "query" or hasattr(store, one)]
     kind = store.spec.kind.replace("_", "-")
     raise StateError(
         f"store {store.name} does not have {asked_for or name}: it is a {kind} store",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pystreams import JoinWindows, Suppressed, TimeWindows
+from pystreams import JoinWindows, Suppressed, TimeWindows, agg
 from pystreams.app import App
 from pystreams.errors import ConfigError, TopologyError
 from pystreams.take_over.last_run import LastRun
@@ -167,3 +167,44 @@ def test_a_renamed_field_is_refused_with_how_to_keep_its_name_in_the_bytes() -> 
     for way in ('euros = msgspec.field(name="cents")', 'AliasChoices("euros", "cents")'):
         assert way in hint
     assert "another name is another field" not in refusal(final_sums(), final_sums(Cents)).hint
+
+
+def climate(name: str) -> BuiltTopology:
+    app = App("hives")
+    hives = app.stream("hives", key=str, value=dict).group_by_key()
+    hives.aggregate(**{name: agg.mean("t"), "n": agg.count()}, name="climate")
+    return app.build().build("hives")
+
+
+def test_a_renamed_argument_of_declared_aggregates_is_refused_with_how_to_rename_its_field_afterwards() -> (
+    None
+):
+    hint = refusal(climate("temp"), climate("celsius")).hint
+    assert (
+        "if value.temp is now celsius, keep the argument of aggregate(), temp=, and rename the field afterwards: "
+        ".to_stream().map_values(…)"
+    ) in hint
+    assert "msgspec" not in hint
+
+
+@dataclass
+class Reading:
+    celsius: float
+
+
+@dataclass
+class NewReading:
+    degrees: float = 0.0
+
+
+def last_reading(model: type) -> BuiltTopology:
+    app = App("hives")
+    hives = app.stream("hives", key=str, value=model).group_by_key()
+    hives.aggregate(reading=agg.last(), name="climate")
+    return app.build().build("hives")
+
+
+def test_a_renamed_field_of_a_model_inside_of_declared_aggregates_keeps_its_name_in_the_bytes() -> None:
+    hint = refusal(last_reading(Reading), last_reading(NewReading)).hint
+    assert 'degrees = msgspec.field(name="celsius")' in hint
+    assert "argument of aggregate()" not in hint
