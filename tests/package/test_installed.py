@@ -35,6 +35,7 @@ OF_EXTRAS = (
     "pystreams.serving.asgi",
     "pystreams.serving.connections",
     "pystreams.serving.guards",
+    "pystreams.serving.handshakes",
     "pystreams.serving.head",
     "pystreams.serving.health_pages",
     "pystreams.serving.limits",
