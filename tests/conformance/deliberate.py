@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.conformance.compare import LEVELS, difference
@@ -48,19 +49,28 @@ def _deleted_on_both_sides(scenario: Json) -> str | None:
     sources: dict[str, frozenset[str]] = {}
     tables: set[str] = set()
     for step in scenario["steps"]:
-        above = [step[field] for field in ("from", "with") if field in step]
-        above += [group["from"] for group in step.get("groups", ())]
-        of_step = frozenset(step.get("topics", ())) | frozenset(step[f] for f in ("topic",) if f in step)
+        above = _steps_above(step)
         if step["op"] == "join" and tables.issuperset(above):
             left, right = (sources[id] for id in above)
             if left & right:
                 return "a row deleted from both sides of a join of tables at once"
         for result in (step, *step.get("branches", ()), step.get("default", {})):
             if "id" in result:
-                sources[result["id"]] = of_step.union(*(sources.get(id, frozenset()) for id in above))
+                sources[result["id"]] = _topics_behind(step, sources)
                 if step["op"] in _TABLES or tables.intersection(above):
                     tables.add(result["id"])
     return None
+
+
+def _steps_above(step: Json) -> list[str]:
+    above = [step[field] for field in ("from", "with") if field in step]
+    return above + [group["from"] for group in step.get("groups", ())]
+
+
+def _topics_behind(step: Json, sources: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The topics from which the records of a step come. ``sources``: those of the steps before it."""
+    own = frozenset(step.get("topics", ())) | frozenset(step[f] for f in ("topic",) if f in step)
+    return own.union(*(sources.get(id, frozenset()) for id in _steps_above(step)))
 
 
 def _joined_cogroup_of_windows(scenario: Json) -> str | None:
@@ -82,15 +92,21 @@ def _joined_cogroup_of_windows(scenario: Json) -> str | None:
 
 
 def _changed_before_the_answer(scenario: Json) -> str | None:
-    """An inner foreign-key join of a table whose rows one record can change several times, or that forgets rows by
-    itself: Kafka Streams may keep a result that is gone."""
+    """An inner foreign-key join of a table whose rows one record can change several times, or together with the rows of
+    the other table, or that forgets rows by itself: Kafka Streams may keep a result that is gone."""
     read: set[str] = set()
+    sources: dict[str, frozenset[str]] = {}
     for step in scenario["steps"]:
+        for result in (step, *step.get("branches", ()), step.get("default", {})):
+            if "id" in result:
+                sources[result["id"]] = _topics_behind(step, sources)
         forgets = "lru" in (step.get("materialized") or {}).get("type", "")
         if not forgets and (step["op"] == "table" or (step["op"] in _ROW_BY_ROW and step["from"] in read)):
             read.add(step["id"])
-        if step["op"] == "fk_join" and step["from"] not in read:
-            return "a row of a foreign-key join that changes again before it is answered"
+        if step["op"] == "fk_join":
+            left, right = step["from"], step["with"]
+            if left not in read or (right not in read and sources[left] & sources[right]):
+                return "a row of a foreign-key join that changes again before it is answered"
     return None
 
 

@@ -63,19 +63,22 @@ def test_a_join_with_the_table_of_a_windowed_cogroup_is_excused(
 
 
 @pytest.mark.parametrize(
-    ("left", "kind", "excused"),
+    ("left", "right", "kind", "excused"),
     [
-        ("rows", "fk_join", False),
-        ("kept", "fk_join", False),
-        ("few", "fk_join", True),
-        ("some_of_few", "fk_join", True),
-        ("few", "fk_left_join", False),
-        ("counted", "fk_join", True),
-        ("counted", "fk_left_join", False),
+        ("rows", "rows", "fk_join", False),
+        ("kept", "rows", "fk_join", False),
+        ("few", "rows", "fk_join", True),
+        ("some_of_few", "rows", "fk_join", True),
+        ("few", "rows", "fk_left_join", False),
+        ("counted", "rows", "fk_join", True),
+        ("counted", "rows", "fk_left_join", False),
+        ("rows", "summed", "fk_join", True),
+        ("rows", "summed", "fk_left_join", False),
+        ("others", "summed", "fk_join", False),
     ],
 )
-def test_an_inner_foreign_key_join_is_excused_where_a_record_may_change_a_row_twice(
-    left: str, kind: str, excused: bool
+def test_an_inner_foreign_key_join_is_excused_where_a_record_may_change_a_row_twice_or_in_both_tables(
+    left: str, right: str, kind: str, excused: bool
 ) -> None:
     steps = [
         {"op": "table", "id": "rows", "topic": "a"},
@@ -83,7 +86,10 @@ def test_an_inner_foreign_key_join_is_excused_where_a_record_may_change_a_row_tw
         {"op": "table", "id": "few", "topic": "b", "materialized": {"store": "F", "type": "lru:3"}},
         {"op": "filter", "id": "some_of_few", "from": "few"},
         {"op": "to_table", "id": "counted", "from": "s"},
-        {"op": kind, "id": "j", "from": left, "with": "rows"},
+        {"op": "group_by", "id": "grouped", "from": "rows"},
+        {"op": "count", "id": "summed", "from": "grouped"},
+        {"op": "table", "id": "others", "topic": "c"},
+        {"op": kind, "id": "j", "from": left, "with": right},
     ]
     assert (deliberate_difference({"config": {}, "drive": [], "steps": steps}) is not None) is excused
 

@@ -115,6 +115,19 @@ def changed_twice() -> tuple[Json, Json]:
     return given, without(given, "steps", 5, "op", put="fk_left_join")
 
 
+def gone_with_its_partner() -> tuple[Json, Json]:
+    given = scenario(
+        table("left", "a"),
+        step("group_by", "g", "left"),
+        step("aggregate", "right", "g", fn="cat_null_if:c", sub_fn="cat:-"),
+        step("fk_join", "j", "left", **{"with": "right"}, key_fn="key_first:1", fn="join:&"),
+        step("to_stream", "u", "j"),
+        to("u"),
+        drive=[pipe("a", "a", "a", 31), pipe("a", "a", "c", 130)],
+    )
+    return given, without(given, "steps", 3, "op", put="fk_left_join")
+
+
 def forgotten_left_row() -> tuple[Json, Json]:
     given = scenario(
         table("left", "a", store="L", type="lru:1", cached=False),
@@ -294,6 +307,7 @@ NAMED = [
     (joined_cogroup, "a join with the table of a windowed cogroup"),
     (held_back_cogroup, "a suppress of the windows of a cogroup, below a table that keeps versions"),
     (changed_twice, "a row of a foreign-key join that changes again before it is answered"),
+    (gone_with_its_partner, "a row of a foreign-key join that changes again before it is answered"),
     (forgotten_left_row, "a row of a foreign-key join that changes again before it is answered"),
     (bounded_global_table, "a global table that keeps a number of rows, behind a cache"),
     (bounded_right_table, "a foreign-key join with a table that keeps a number of rows, behind a cache"),

@@ -140,6 +140,21 @@ def test_a_row_that_changes_twice_at_once_does_not_keep_its_old_result() -> None
         assert found[-1] == ("o1", None, 3), later
 
 
+def test_a_row_whose_record_deletes_what_it_is_joined_with_does_not_keep_its_old_result() -> None:
+    """Both tables come from one topic: Kafka Streams drops the answer to the change of before, and the result stays."""
+    builder = StreamsBuilder()
+    orders = builder.table("orders", key=str, value=str)
+    totals = orders.group_by(lambda key, value: (key, value), key=str, value=str).aggregate(
+        str, lambda total, value: None if value == "c" else total + value, lambda total, _: total, value=str
+    )
+    joined = orders.join(totals, lambda left, right: f"{left}+{right}", foreign_key=lambda key, _: key)
+    joined.to_stream().to("out")
+    assert results(builder, ("orders", "a", "a", 31), ("orders", "a", "c", 130)) == [
+        ("a", "a+a", 31),
+        ("a", None, 130),
+    ]
+
+
 class NobodyIfGone(ValueTransformer[str, str, str]):
     def transform(self, key: str, value: str | None) -> str:
         return "nobody|0" if value is None else value
