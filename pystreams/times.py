@@ -13,6 +13,9 @@ LAST_MS: Final = (1 << 63) - 1
 #: The year 2200: hardly any record has a later time. As many seconds are in March 1970, and hardly any record is older.
 FAR_FUTURE_MS: Final = 7_258_118_400_000
 
+#: A day: a record that is further ahead of the clock has a wrong timestamp.
+AHEAD_MAX_MS: Final = 86_400_000
+
 #: Milliseconds since the epoch, or a datetime (without a time zone: local).
 Time: TypeAlias = int | datetime
 #: Milliseconds, or a timedelta.

@@ -12,13 +12,10 @@ from pystreams.errors import SerializationError
 from pystreams.log.content import ContentWriter
 from pystreams.log.topics import chosen_partitions
 from pystreams.record import Headers, Record
-from pystreams.times import LAST_MS, Time, show_time, to_ms, unit_remark
+from pystreams.times import AHEAD_MAX_MS, LAST_MS, Time, show_time, to_ms, unit_remark
 from pystreams.timestamps import ConsumedRecord
 
 log = logging.getLogger(__name__)
-
-#: How far a record may be ahead of the clock without a warning.
-_AHEAD_MS: Final = 24 * 3_600_000
 
 #: Headers in the forms that users may give.
 HeadersGiven: TypeAlias = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
@@ -48,7 +45,7 @@ class DoubtfulTimes:
         self._clock = clock
         limit_ms = retention_of(topic.config)
         self._deleted_before_ms = -1 if limit_ms is None else clock.now_ms() - limit_ms
-        self._ahead_after_ms = clock.now_ms() + _AHEAD_MS
+        self._ahead_after_ms = clock.now_ms() + AHEAD_MAX_MS
 
     def warning(self, time_ms: int) -> str:
         """The warning, for people; empty if there is none, or it was given before."""
@@ -57,7 +54,7 @@ class DoubtfulTimes:
             return self._old(time_ms)
         if time_ms > self._ahead_after_ms:
             # The clock has gone on since it was last asked.
-            self._ahead_after_ms = self._clock.now_ms() + _AHEAD_MS
+            self._ahead_after_ms = self._clock.now_ms() + AHEAD_MAX_MS
             if time_ms > self._ahead_after_ms:
                 self._ahead_after_ms = LAST_MS
                 return self._ahead(time_ms)

@@ -54,7 +54,7 @@ class Listener(socket.socket):
 
 
 class _Accepted(socket.socket):
-    """A connection that tells its listener when it is closed."""
+    """A connection. When it is closed, its listener forgets it."""
 
     def __init__(self, connection: socket.socket, listener: Listener) -> None:
         """Takes the place of ``connection``."""

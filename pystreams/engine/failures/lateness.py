@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pystreams.errors import DroppedRecordError
-from pystreams.times import FAR_FUTURE_MS, show_time, spell_ms
+from pystreams.times import AHEAD_MAX_MS, FAR_FUTURE_MS, show_time, spell_ms
 
 #: Why a step drops records that are too late for it.
 WINDOW_CLOSED: Final = "the window has closed"
@@ -18,9 +18,6 @@ PARTNERS_GONE: Final = "the other side of the join has forgotten records of its 
 
 #: Of a step that drops a greater part of its records than this, a warning is logged that has the remedy.
 MANY: Final = 0.01
-
-#: Stream time that is further ahead of the clock comes from a wrong timestamp, which no grace mends.
-_AHEAD_MS: Final = 86_400_000
 
 #: 2001. The clock of a test often begins at 0, and records have times of today.
 _REAL_CLOCK_MS: Final = 978_307_200_000
@@ -52,8 +49,9 @@ class Late(NamedTuple):
 
     @property
     def ahead_time(self) -> int:
-        """Stream time if it is more than a day ahead of the clock, else 0."""
-        limit_ms = self.now_ms + _AHEAD_MS if self.now_ms >= _REAL_CLOCK_MS else FAR_FUTURE_MS
+        """Stream time if it is more than a day ahead of the clock, because of a wrong timestamp, which no grace mends;
+        else 0."""
+        limit_ms = self.now_ms + AHEAD_MAX_MS if self.now_ms >= _REAL_CLOCK_MS else FAR_FUTURE_MS
         return self.stream_time if self.stream_time > limit_ms else 0
 
     @property

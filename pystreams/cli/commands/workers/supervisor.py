@@ -186,10 +186,10 @@ class Supervisor:
         kind: type[A],
         asked: Mapping[int, LivingWorker],
         request: Callable[[int], Request],
-        wait_s: float | None = None,
+        wait_s: float = _LOOK_S,
     ) -> dict[int, A]:
-        """The answers of these workers that come in ``wait_s`` (None: a moment). Those who ask for the same at the same
-        time share an answer."""
+        """The answers of these workers that come in ``wait_s``. Those who ask for the same at the same time share an
+        answer."""
         before: dict[int, A | None]
 
         def new() -> dict[int, A]:
@@ -204,7 +204,7 @@ class Supervisor:
             before = {number: worker.last(kind) for number, worker in asked.items()}
             for number, worker in asked.items():
                 worker.ask(kind, request(number), self._clock.monotonic_ms())
-            self._heard.wait_for(is_all, _LOOK_S if wait_s is None else wait_s)
+            self._heard.wait_for(is_all, wait_s)
             return new()
 
     def _carry_out(self, instructions: Sequence[Instruction]) -> None:
