@@ -76,7 +76,13 @@ class Report:
     commits: int
     refused: int
     refused_by_coordinator: int
+    replaced: int
     zombies: int
+
+    @property
+    def zombies_noticed(self) -> bool:
+        """Whether one was told that it had been replaced: as its commit was refused, or by a heartbeat before that."""
+        return self.refused + self.replaced > 0
 
     def __str__(self) -> str:
         actions = ", ".join(f"{count} {what}" for what, count in sorted(self.done.items()))
@@ -90,7 +96,8 @@ class Report:
                 ),
                 (
                     f"commits: {self.commits}, 0 backward; {self.refused} refused "
-                    f"({self.refused_by_coordinator} by the coordinator), {self.zombies} zombies woke up"
+                    f"({self.refused_by_coordinator} by the coordinator), {self.replaced} heartbeats of members that "
+                    f"had been replaced, {self.zombies} zombies woke up"
                 ),
                 (
                     f"records: {self.records:,}, 0 lost; done again: {self.again_by_key / self.records:.2%}"
@@ -149,6 +156,7 @@ def _judge(cluster: Cluster, workers: Workers, truth: Counter[str], seconds: flo
         commits=len(history),
         refused=len(refusals),
         refused_by_coordinator=sum(refusal["sent"] for refusal in refusals),
+        replaced=sum(history.replaced for history in histories.values()),
         zombies=len(woken),
     )
 

@@ -44,6 +44,7 @@ class History:
     owned: dict[str, list[Span]] = field(default_factory=lambda: defaultdict(list))
     lived: list[Span] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
+    replaced: int = 0
 
     def owned_alive(self, task: str) -> list[Span]:
         """When the process owned a task and was alive."""
@@ -71,6 +72,8 @@ def read_history(journal: Path, ended: float, session_timeout_s: float) -> Histo
                 history.lived.append(Span(entry["since"], entry["until"] + session_timeout_s))
             case "refused":
                 history.refused.append(entry)
+            case "replaced":
+                history.replaced += 1
     for task, since in open_since.items():
         history.owned[task].append(Span(since, ended))
     history.lived = _merged(history.lived)

@@ -8,6 +8,8 @@ The journal has a line of JSON for each of these, with the machine's monotonic c
     alive          from when until when the coordinator took this process for a member at least, give or take the
                    session timeout: from the sending of a heartbeat or a join that was answered well
     refused        a commit that the group did not take; ``sent`` tells if it was the coordinator who said so
+    replaced       a heartbeat whose answer was that the group goes on without this process; its tasks are then closed
+                   without a commit, so there is nothing to refuse
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ _REFUSALS = (
     errors.RebalanceInProgressError,
     errors.FencedInstanceIdError,
 )
+_REPLACED = (errors.UnknownMemberIdError, errors.IllegalGenerationError, errors.FencedInstanceIdError)
 
 
 def application(bootstrap_servers: str, state_dir: Path) -> App:
@@ -125,6 +128,9 @@ def _write_down_membership(journal: Journal) -> None:
             original(self, response, sent)
         except errors.RebalanceInProgressError:
             journal.write("alive", since=sent, until=sent)
+            raise
+        except _REPLACED as error:
+            journal.write("replaced", why=type(error).__name__)
             raise
         journal.write("alive", since=sent, until=sent)
 
