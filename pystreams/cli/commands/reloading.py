@@ -57,8 +57,8 @@ def run_reloading(application: str, setting: Sequence[str], run: Run) -> None:
         run(reloader.stop, reloader.loaded)
     except StreamsError as error:
         show_error(error, sys.argv[1:])
-        command_log.warning("Nothing runs. Waiting for a change of a Python file below %s.", Path.cwd())
         with stop_on_signals(reloader.stop):
+            command_log.warning("Nothing runs. Waiting for a change of a Python file below %s.", Path.cwd())
             reloader.stop.wait()
         if not reloader.stop.for_restart:
             raise typer.Exit(exit_of(error)) from None
