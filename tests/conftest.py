@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -19,6 +20,7 @@ from hypothesis import settings
 from tests.dealing import Scheduling, in_turn
 from tests.java import QUICK, SPARK, with_archive
 from tests.kafka.server import KafkaServer, why_not
+from tests.starting.forked import Popen
 
 if TYPE_CHECKING:
     from tests.kafka.support import Cluster
@@ -44,8 +46,10 @@ def why_no_oracle() -> str | None:
 
 def pytest_configure() -> None:
     """Have what tests start hear Ctrl-C and a closed terminal: a shell that runs the tests in the background has all of
-    them ignore the one, nohup the other. The tests themselves go on without their terminal. Spark that they start, in
-    whatever process, starts quickly."""
+    them ignore the one, nohup the other. The tests themselves go on without their terminal. Programs that they start,
+    and Spark in whatever process, start quickly."""
+    if os.environ.get("PYSTREAMS_TESTS_START") != "exec":
+        subprocess.Popen = Popen  # type: ignore[misc]
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join((*QUICK, *with_archive(SPARK))))
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -45,11 +45,16 @@ def test_it_is_said_once_for_each_kind_and_once_that_it_is_over(log, collector, 
     ]
 
 
+#: The reader of metrics begins before its provider has it. With the tests' interval of 100 ms, a busy machine shows it.
+_BEGINS_EARLY = "Cannot call collect on a MetricReader until it is registered"
+
+
 def said(caplog) -> list[str]:
     """What was logged of OpenTelemetry, without the reasons; in order for each time that something changed."""
     lines = [
         record.getMessage().partition(":")[0]
         for record in caplog.records
         if record.name.startswith(("opentelemetry", "pystreams.telemetry"))
+        and not record.getMessage().startswith(_BEGINS_EARLY)
     ]
     return sorted(lines[:2]) + sorted(lines[2:])

@@ -70,6 +70,12 @@ def test_importing_loads_nothing_heavy(module):
     assert not set(HEAVY) & set(loaded)
 
 
+def test_the_connection_to_kafka_leaves_the_http_client_to_tokens_that_are_fetched():
+    loaded = python("import sys, pystreams.broker.kafka.broker; print(*sys.modules)").split()
+    assert "confluent_kafka" in loaded
+    assert not {"urllib.request", "http.client", "email"} & set(loaded)
+
+
 def test_a_topology_is_built_and_described_without_anything_heavy():
     loaded = python(
         "import sys, pystreams\n"

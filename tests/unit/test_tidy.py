@@ -7,7 +7,9 @@ import inspect
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -70,23 +72,46 @@ def test_modules_stay_within_their_size():
     assert found == {}
 
 
+class Facts(NamedTuple):
+    """What the tests need to know of a module. Its syntax tree, of which there are two thousand, is not kept."""
+
+    statements: int
+    docstring: str | None
+    postponed: bool
+    #: The lines of the bodies of all functions that are too long.
+    too_long: dict[str, int]
+
+
+@cache
+def facts() -> dict[Path, Facts]:
+    return {path: facts_of(path) for path in SOURCES}
+
+
+def facts_of(path: Path) -> Facts:
+    text = path.read_text()
+    tree = ast.parse(text)
+    return Facts(
+        len(tree.body),
+        ast.get_docstring(tree),
+        "from __future__ import annotations" in text,
+        {
+            f"{relative(path)}:{function.lineno} {function.name}": lines
+            for function in functions(tree)
+            if (lines := body_lines(function)) > FUNCTION_LINES_MAX
+        },
+    )
+
+
 def test_functions_stay_within_their_size():
-    found = {
-        f"{relative(path)}:{function.lineno} {function.name}": body_lines(function)
-        for path in SOURCES
-        for function in functions(ast.parse(path.read_text()))
-        if body_lines(function) > FUNCTION_LINES_MAX
-    }
-    assert found == {}
+    assert len(facts()) > 1_000
+    assert {name: lines for module in facts().values() for name, lines in module.too_long.items()} == {}
 
 
 def test_every_module_says_what_it_holds():
     found = [
         relative(path)
-        for path in SOURCES
-        if path.name != "conftest.py"
-        and (tree := ast.parse(path.read_text())).body
-        and ast.get_docstring(tree) is None
+        for path, module in facts().items()
+        if path.name != "conftest.py" and module.statements and module.docstring is None
     ]
     assert found == []
 
@@ -141,11 +166,8 @@ def test_only_the_clock_reads_the_time(call):
 def test_every_module_postpones_annotations():
     found = [
         relative(path)
-        for path in SOURCES
-        if (tree := ast.parse(path.read_text())).body
-        and len(tree.body) > 1
-        and path.name != "__init__.py"
-        and "from __future__ import annotations" not in path.read_text()
+        for path, module in facts().items()
+        if module.statements > 1 and path.name != "__init__.py" and not module.postponed
     ]
     assert found == []
 

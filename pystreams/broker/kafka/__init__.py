@@ -19,7 +19,8 @@ which opens the clients, and ``settings``, which gives both the same settings un
   ``cluster_clock`` finds out what time it is there.
 - Errors in words: ``failures``, ``group_failures``, ``transaction_failures``, ``streams_failures``. Logs of the
   clients: ``client_logs``.
-- Connections: ``tls``, ``oauth``, ``sockets``. ``statistics``: what librdkafka reports of them, as metrics.
+- Connections: ``tls``, ``oauth``, ``token_sources``, ``sockets``. ``statistics``: what librdkafka reports of them, as
+  metrics.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pystreams.broker.kafka.client_logs import CLIENT_LOG
-from pystreams.broker.kafka.oauth import MemberTokens, TokenProvider, Tokens, provider_of
+from pystreams.broker.kafka.oauth import MemberTokens, TokenProvider, Tokens
 from pystreams.broker.kafka.tls import tls_context
 from pystreams.config.client_setting import ROLES, Role
 from pystreams.config.client_settings import (
@@ -94,7 +94,12 @@ class KafkaSettings:
             other = self._security[role]
             if (other.tokens, other.extensions) == (security.tokens, security.extensions):
                 return tokens
-        return Tokens(self.oauth_token_provider or provider_of(security.tokens), security.extensions)
+        provider = self.oauth_token_provider
+        if provider is None:
+            from pystreams.broker.kafka.token_sources import provider_of
+
+            provider = provider_of(security.tokens)
+        return Tokens(provider, security.extensions)
 
     @property
     def description(self) -> str:

@@ -19,8 +19,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.net.sasl.oauth import SaslMechanismOAuth
 
-    from pystreams.broker.kafka.oauth import MemberTokens, Tokens, provider_of
+    from pystreams.broker.kafka.oauth import MemberTokens, Tokens
     from pystreams.broker.kafka.settings import KafkaSettings
+    from pystreams.broker.kafka.token_sources import provider_of
 
 
 class Provider:

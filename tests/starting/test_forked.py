@@ -1,0 +1,107 @@
+"""A program that tests fork sees what it would see if it had been started, and ends as it would."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.starting.forked import Popen
+
+started = Popen.__mro__[1]
+
+
+def program(how: type, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [sys.executable, "-m", "tests.starting.probe", *arguments]
+    return how(command, text=True, **{**pipes, **options})
+
+
+def both(*arguments: str, **options: Any) -> list[tuple[dict[str, Any], str, int | None]]:
+    found = []
+    for how in (started, Popen):
+        with program(how, *arguments, **options) as process:
+            assert (getattr(process, "_status", None) is not None) == (how is Popen)
+            out, err = process.communicate("a line\n", timeout=60)
+            found.append((json.loads(out), err, process.returncode))
+    return found
+
+
+def test_it_sees_the_same_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("A_TEST_HAS", "set this")
+    # With None, a started program also gets what C code (readline) has put into the environment past Python.
+    environment = dict(os.environ)
+    old, hang_up = os.umask(0o027), signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+    try:
+        one, other = both("ä", "", "two words", cwd=tmp_path, env=environment)
+    finally:
+        os.umask(old)
+        signal.signal(signal.SIGHUP, hang_up)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    assert other[0] == one[0]
+    assert other[0]["environment"]["A_TEST_HAS"] == "set this"
+    assert other[0]["folder"] == str(tmp_path)
+    assert other[0]["mask"] == 0o027
+    assert other[0]["input"] == "a line\n"
+
+
+def test_descriptors_session_and_path_are_those_that_it_was_given(tmp_path: Path):
+    read, write = os.pipe()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    try:
+        one, other = both("none", pass_fds=[read, write], start_new_session=True, env=environment)
+    finally:
+        os.close(read)
+        os.close(write)
+    assert other[0] == one[0]
+    assert {read, write} <= set(other[0]["descriptors"])
+    assert other[0]["session"]
+    assert str(tmp_path) in other[0]["path"]
+    assert other[0]["through"][1:] == [True, True]
+
+
+@pytest.mark.parametrize(("argument", "code"), [("none", 0), ("exit", 7), ("fail", 1)])
+def test_it_ends_with_the_same_code(argument: str, code: int):
+    one, other = both(argument)
+    assert (one[2], other[2]) == (code, code)
+    assert other[1].splitlines()[-1:] == one[1].splitlines()[-1:]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_signals_reach_it_and_its_end_is_seen(number: signal.Signals):
+    with program(Popen, "wait", stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("a line\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())
+        assert process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.05)
+        process.send_signal(number)
+        assert process.wait(60) == -number
+        assert process.poll() == -number
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"env": {**os.environ, "PYTHONHASHSEED": "1"}},
+        {"preexec_fn": os.getpid},
+        {"process_group": 0},
+        {"umask": 0o077},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_what_a_fork_would_not_do_is_started(options: dict[str, Any]):
+    with program(Popen, "none", **options) as process:
+        assert getattr(process, "_status", None) is None
+        process.communicate("a line\n", timeout=60)
+        assert process.returncode == 0
