@@ -32,20 +32,24 @@ table-demo: .venv/.backfill ## The same from a table without offsets, in plain P
 # Tests start hundreds of commands. Where PYTHONDONTWRITEBYTECODE is set, each would compile all its modules again.
 COMPILE := $(BIN)/python -m compileall -q -x /test_ pystreams apps tests
 
+# Tests open thousands of databases, each in a third of the time if its files are in memory. Some run programs from there.
+IN_MEMORY := $(shell ! grep -qs ' /dev/shm [^ ]* [^ ]*noexec' /proc/mounts && \
+	df --output=avail -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 8000000 { print "TMPDIR=/dev/shm" }')
+
 # By name, with those on Kafka among the others (tests/dealing.py): unit tests come last. Files with many tests first
 # would leave the slowest ones, which have few, for the end, when only one process has something to do. Four, because
 # many tests wait for a broker or a timeout; each may have a broker, which takes memory.
 test: .venv/.dev ## Run all tests, four files at a time (ARGS='-k name' to choose); those that ask Java skip where there is none
 	@$(COMPILE)
 	@$(BIN)/python -m tests.java
-	@$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(IN_MEMORY) $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Whole folders, without the tests in them that are marked: what a change breaks shows here first, nearly always.
 FAST := tests/unit tests/broker tests/semantics tests/conformance tests/live tests/log
 
 test-fast: .venv/.dev ## Tests that need neither Java, Kafka nor Spark, and no patience: under three minutes (ARGS='-k name' to choose)
 	@$(COMPILE)
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not slow and not oracle and not kafka" $(ARGS) $(FAST)
+	@$(IN_MEMORY) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not slow and not oracle and not kafka" $(ARGS) $(FAST)
 
 test-lake: .venv/.dev ## Tables of Iceberg and Delta, on the Spark for which they are made (fetches 500 MB once; ARGS='-k delta' to choose)
 	@$(BIN)/python -m tests.backfill.lake $(ARGS)

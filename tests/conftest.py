@@ -61,11 +61,14 @@ def pytest_configure() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Keep the bytecode of the tests, which halves the time of the next collection, also where PYTHONDONTWRITEBYTECODE
-    is set. What tests import later may change within a second, so that older bytecode would be taken for its own."""
+    is set. What tests import later may change within a second, so that older bytecode would be taken for its own.
+    Next to nothing of what is made meanwhile is garbage."""
     forbidden, sys.dont_write_bytecode = sys.dont_write_bytecode, False
+    gc.disable()
     try:
         return (yield)
     finally:
+        gc.enable()
         sys.dont_write_bytecode = forbidden
 
 
