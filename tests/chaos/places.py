@@ -50,6 +50,12 @@ class Broker:
         self.server.start()
         self._changes(answers=True)
 
+    def restart(self) -> None:
+        """As somebody would who looks after it."""
+        self._changes(answers=False)
+        self.server.stop()
+        self.start()
+
     def freeze(self) -> None:
         self._changes(answers=False)
         freeze(self.server.pid)

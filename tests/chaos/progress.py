@@ -17,6 +17,10 @@ LOOK_S = 0.2
 LOADING_S = 60.0
 
 
+class OldOffsetsError(AssertionError):
+    """A coordinator does not stop to answer with old offsets."""
+
+
 class Progress:
     """Asks the log from outside."""
 
@@ -29,7 +33,8 @@ class Progress:
         self._back_since_s: float | None = None
 
     def all_grow(self) -> Iterator[float]:
-        """Pauses in seconds, until all partitions have grown. Raises ``AssertionError`` if one does not in time."""
+        """Pauses in seconds, until all partitions have grown. Raises ``AssertionError`` if one does not in time, and
+        ``OldOffsetsError`` if offsets stay below those that were seen before."""
         began = time.monotonic()
         before: dict[TopicPartition, int] | None = None
         while True:
@@ -46,7 +51,7 @@ class Progress:
     def _look(self) -> dict[TopicPartition, int] | None:
         """The committed offsets; None while no broker answers, or one that has just started does not know them.
 
-        Raises ``AssertionError`` if one went back for longer than a coordinator of Kafka 4.3 may take to start: it may
+        Raises ``OldOffsetsError`` if one went back for longer than a coordinator of Kafka 4.3 may take to start: it may
         load its offsets twice, and when the first load has ended it answers without those of the second, or with old
         ones.
         """
@@ -58,7 +63,9 @@ class Progress:
         back = {p: (offset, found.get(p)) for p, offset in self._seen.items() if found.get(p, 0) < offset}
         if back:
             self._back_since_s = self._back_since_s or time.monotonic()
-            assert time.monotonic() - self._back_since_s < LOADING_S, f"offsets went back: {back}"
+            if time.monotonic() - self._back_since_s > LOADING_S:
+                self._back_since_s = None
+                raise OldOffsetsError(f"offsets went back: {back}")
             return None
         self._seen, self._back_since_s = found, None
         return found
