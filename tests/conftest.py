@@ -48,7 +48,7 @@ def pytest_configure() -> None:
     """Have what tests start hear Ctrl-C and a closed terminal: a shell that runs the tests in the background has all of
     them ignore the one, nohup the other. The tests themselves go on without their terminal. Programs that they start,
     and Spark in whatever process, start quickly."""
-    if os.environ.get("PYSTREAMS_TESTS_START") != "exec":
+    if sys.platform == "linux" and os.environ.get("PYSTREAMS_TESTS_START") != "exec":
         subprocess.Popen = Popen  # type: ignore[misc]
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join((*QUICK, *with_archive(SPARK))))
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK))
@@ -62,7 +62,7 @@ def pytest_configure() -> None:
 def pytest_collection() -> Generator[None, object, object]:
     """Keep the bytecode of the tests, which halves the time of the next collection, also where PYTHONDONTWRITEBYTECODE
     is set. What tests import later may change within a second, so that older bytecode would be taken for its own.
-    Next to nothing of what is made meanwhile is garbage."""
+    The garbage collector is off meanwhile: it would find next to nothing."""
     forbidden, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     gc.disable()
     try:

@@ -51,7 +51,7 @@ class Broker:
         self._changes(answers=True)
 
     def restart(self) -> None:
-        """As somebody would who looks after it."""
+        """Stop it cleanly and start it again, as an operator would."""
         self._changes(answers=False)
         self.server.stop()
         self.start()

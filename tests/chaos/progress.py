@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pystreams.errors import BrokerError
 from pystreams.ids import TopicPartition
@@ -18,7 +18,11 @@ LOADING_S = 60.0
 
 
 class OldOffsetsError(AssertionError):
-    """A coordinator does not stop to answer with old offsets."""
+    """A coordinator goes on answering with old offsets. ``seen`` are the highest that it had before."""
+
+    def __init__(self, back: Mapping[TopicPartition, tuple[int, int | None]]) -> None:
+        super().__init__(f"offsets went back: {back}")
+        self.seen = {partition: offset for partition, (offset, _) in back.items()}
 
 
 class Progress:
@@ -65,7 +69,7 @@ class Progress:
             self._back_since_s = self._back_since_s or time.monotonic()
             if time.monotonic() - self._back_since_s > LOADING_S:
                 self._back_since_s = None
-                raise OldOffsetsError(f"offsets went back: {back}")
+                raise OldOffsetsError(back)
             return None
         self._seen, self._back_since_s = found, None
         return found

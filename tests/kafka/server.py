@@ -11,6 +11,7 @@ import argparse
 import base64
 import contextlib
 import fcntl
+import os
 import secrets
 import shutil
 import signal
@@ -209,10 +210,11 @@ class KafkaServer:
         )
 
     def _format(self, config: Path, log: IO[bytes]) -> None:
-        """What Kafka's tool does. It is another Java to start, so it does it once: all that differs later are ids."""
+        """Do what Kafka's tool does. The tool is one more Java process, so it runs once. Later clusters get a copy of
+        its file, and ids of their own."""
         folder = self._data / "log"
         if _FORMATTED.is_file():
-            folder.mkdir()
+            folder.mkdir(exist_ok=True)
             shutil.copyfile(_FORMATTED, folder / _FORMATTED.name)
             directory = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             node = {**PROPERTIES, **self._properties}["node.id"]
@@ -224,9 +226,9 @@ class KafkaServer:
         tool = ["kafka.tools.StorageTool", "format", "-t", self._cluster_id, "-c", str(config)]
         if subprocess.run(self._java(tool), stdout=log, stderr=log, check=False).returncode != 0:
             raise self._failed("Kafka's storage cannot be formatted")
-        with tempfile.NamedTemporaryFile(dir=_FORMATTED.parent, delete=False) as copy:
-            copy.write((folder / _FORMATTED.name).read_bytes())
-        Path(copy.name).rename(_FORMATTED)
+        copy = _FORMATTED.with_name(f"{_FORMATTED.name}.{os.getpid()}")
+        shutil.copyfile(folder / _FORMATTED.name, copy)
+        copy.rename(_FORMATTED)
 
     def _java(self, arguments: list[str]) -> list[str]:
         options = [*self._jvm_options, "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"]

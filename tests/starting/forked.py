@@ -1,14 +1,15 @@
-"""``subprocess.Popen`` for tests: a module of the project that it is to run by ``python -m`` is forked from a process
-that has imported pystreams. A program does what it would do if it had been started; only its imports, which take each
-of hundreds of programs half a second, are done once for all.
+"""``subprocess.Popen`` for tests: if it is to run a module of the project with ``python -m``, this forks it from a
+process that has imported pystreams. Imports take half a second, and tests run hundreds of programs.
 
-What a fork cannot do, or could do differently, is started as always: another interpreter, options of Python, variables
-that Python reads when it starts, functions that run before the program. ``PYSTREAMS_TESTS_START=exec`` has everything
-started so.
+A forked program does what a started one does. What a fork cannot do, or could do differently, is started: another
+interpreter, options of Python, variables that Python reads when it starts, functions that run before the program.
+``PYSTREAMS_TESTS_START=exec`` has everything started.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import inspect
 import json
 import os
@@ -18,21 +19,23 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
+_ROOT: Final = Path(__file__).resolve().parents[2]
 _NURSERY: Final = Path(__file__).with_name("nursery.py")
 _MODULES: Final = ("pystreams", "tests.", "apps.")
 #: Variables that Python or libraries read once, when they are loaded.
 _READ_AT_THE_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "OPENSSL_", "SSL_")
 #: These are taken over by a forked program.
 _TAKEN_OVER: Final = ("PYTHONPATH", "PYTHONUNBUFFERED")
-#: The arguments of a process that only a started one has.
+#: A program with one of these arguments is started, and so is one without the usual values of the next ones.
 _ONLY_STARTED: Final = ("preexec_fn", "executable", "startupinfo", "shell", "gid", "gids", "uid")
+_USUAL: Final = {"close_fds": True, "restore_signals": True, "umask": -1}
 #: Python itself ignores SIGPIPE and SIGXFSZ.
 _SIGNALS: Final = signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}
-
-#: What the nursery starts with: tests change it for what they start.
+#: What nurseries start with: tests change it for what they start.
 _ENVIRONMENT: Final = dict(os.environ)
 
 _started = subprocess.Popen
@@ -40,35 +43,48 @@ _signature = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[
 
 
 class Nursery:
-    """The process that forks, for one process that runs tests. It is started when the first program is."""
+    """A process that forks. It is started when it is to fork the first program, and when it is gone."""
 
     def __init__(self) -> None:
-        self._mutex = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-
-    def fits(self, environment: Mapping[str, str]) -> bool:
-        """Whether Python would start with it as the nursery did."""
-        return _read_at_the_start(environment) == _read_at_the_start(_ENVIRONMENT)
 
     def fork(self, program: Mapping[str, Any], descriptors: list[int]) -> tuple[int, socket.socket]:
         """The pid of a process that has become the program, and the socket over which its status comes."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs, self._mutex:
-            if self._control is None:
-                self._process, self._control = _start()
-            socket.send_fds(self._control, [json.dumps(program).encode()], [theirs.fileno(), *descriptors])
-        told = json.loads(ours.recv(100) or "{}")
-        if "pid" not in told:
-            ours.close()
-            raise RuntimeError(f"{program['module']} could not be forked; standard error says why")
-        return told["pid"], ours
+        with contextlib.ExitStack() as failed:
+            failed.callback(ours.close)
+            with theirs:
+                message = json.dumps(program).encode(), [theirs.fileno(), *descriptors]
+                try:
+                    socket.send_fds(self._running(), [message[0]], message[1])
+                except OSError:
+                    self._stop()
+                    socket.send_fds(self._running(), [message[0]], message[1])
+            answer = json.loads(ours.recv(1 << 16) or "{}")
+            if "pid" not in answer:
+                raise RuntimeError(
+                    f"{program['module']} could not be forked: {answer.get('error', 'the nursery is gone')}"
+                )
+            failed.pop_all()
+        return answer["pid"], ours
+
+    def _running(self) -> socket.socket:
+        if self._control is None:
+            self._process, self._control = _start()
+        return self._control
+
+    def _stop(self) -> None:
+        if self._process is not None and self._control is not None:
+            self._control.close()
+            self._process.wait(60)
+        self._control = None
 
 
 def _start() -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     environment = {name: value for name, value in _ENVIRONMENT.items() if name not in _TAKEN_OVER}
-    # Under another name than that of a program's first module.
+    # The nursery's module must not be called __main__: that is the program's.
     text = (
         "__name__ = 'nursery'; exec(compile(open(__import__('sys').argv.pop(1)).read(), '<nursery>', 'exec'))"
     )
@@ -76,21 +92,16 @@ def _start() -> tuple[subprocess.Popen[bytes], socket.socket]:
         process = _started(
             [sys.executable, "-c", text, str(_NURSERY), str(theirs.fileno())],
             env=environment,
+            cwd=_ROOT,
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
         )
     return process, ours
 
 
-def _read_at_the_start(environment: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in environment.items()
-        if name.startswith(_READ_AT_THE_START) and name not in _TAKEN_OVER
-    }
-
-
-_nursery = Nursery()
+_mutex: Final = threading.Lock()
+#: Two, so that programs that work together differ in the seed of their hashes, as started ones do.
+_nurseries: Final = cycle((Nursery(), Nursery()))
 
 
 class Popen(subprocess.Popen[Any]):
@@ -100,27 +111,16 @@ class Popen(subprocess.Popen[Any]):
 
     def _execute_child(self, *given: Any, **named: Any) -> None:
         arguments = _signature.bind(self, *given, **named).arguments
-        command, environment = arguments["args"], arguments["env"]
-        environment = dict(os.environ if environment is None else environment)
-        if not _can_be_forked(command, arguments) or not _nursery.fits(environment):
+        environment = dict(os.environ if arguments["env"] is None else arguments["env"])
+        if not _can_be_forked(arguments, environment):
             super()._execute_child(*given, **named)  # type: ignore[misc]
             return
         descriptors = {0: arguments["p2cread"], 1: arguments["c2pwrite"], 2: arguments["errwrite"]}
         descriptors = {number: number if fd == -1 else fd for number, fd in descriptors.items()}
         descriptors |= {descriptor: descriptor for descriptor in arguments["pass_fds"]}
-        folder = str(Path(arguments["cwd"] or "").absolute())
-        program = {
-            "module": command[2],
-            "arguments": command[3:],
-            "folder": folder,
-            "environment": environment,
-            "numbers": [*descriptors],
-            "mask": _umask(),
-            "new_session": bool(arguments["start_new_session"]),
-            "blocked": [*signal.pthread_sigmask(signal.SIG_BLOCK, ())],
-            "ignored": [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_IGN],
-        }
-        self.pid, self._status = _nursery.fork(program, [*descriptors.values()])
+        program = _program(arguments, environment, [*descriptors])
+        with _mutex:
+            self.pid, self._status = next(_nurseries).fork(program, [*descriptors.values()])
         self._child_created = True
         pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(arguments[pipe] for pipe in pipes))  # type: ignore[attr-defined]
@@ -133,11 +133,12 @@ class Popen(subprocess.Popen[Any]):
         except BlockingIOError:
             return 0, 0
         self._status.close()
-        if not status:
-            raise ChildProcessError(
-                "the process that forks programs has ended, so nobody knows how this one did"
-            )
-        return self.pid, json.loads(status)["status"]
+        if status:
+            return self.pid, json.loads(status)["status"]
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self.returncode = -signal.SIGKILL
+        raise ChildProcessError("the process that forks programs is gone, so nobody knows how this one ended")
 
     def _internal_poll(self, *given: Any, **named: Any) -> int | None:
         if self._status is None:
@@ -153,17 +154,45 @@ class Popen(subprocess.Popen[Any]):
         return self.returncode
 
 
-def _can_be_forked(command: Any, arguments: Mapping[str, Any]) -> bool:
+def _can_be_forked(arguments: Mapping[str, Any], environment: Mapping[Any, Any]) -> bool:
+    command = arguments["args"]
     return (
         isinstance(command, list)
         and len(command) > 2
         and command[:2] == [sys.executable, "-m"]
-        and all(isinstance(argument, str) for argument in command)
+        and all(isinstance(text, str) for text in (*command, *environment, *environment.values()))
         and command[2].startswith(_MODULES)
-        and not any(arguments.get(name) for name in _ONLY_STARTED)
-        and arguments.get("process_group", -1) in (None, -1)
-        and arguments.get("umask", -1) == -1
+        and all(arguments.get(name) in (None, False) for name in _ONLY_STARTED)
+        and all(arguments.get(name, usual) == usual for name, usual in _USUAL.items())
+        and arguments.get("process_group") in (None, -1)
+        and _read_at_the_start(environment) == _read_at_the_start(_ENVIRONMENT)
     )
+
+
+def _read_at_the_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_READ_AT_THE_START) and name not in _TAKEN_OVER
+    }
+
+
+def _program(arguments: Mapping[str, Any], environment: dict[str, str], numbers: list[int]) -> dict[str, Any]:
+    folder = Path(arguments["cwd"] or "").absolute()
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+    command = arguments["args"]
+    return {
+        "module": command[2],
+        "arguments": command[3:],
+        "folder": str(folder),
+        "environment": environment,
+        "numbers": numbers,
+        "mask": _umask(),
+        "new_session": bool(arguments["start_new_session"]),
+        "blocked": [*signal.pthread_sigmask(signal.SIG_BLOCK, ())],
+        "ignored": [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_IGN],
+    }
 
 
 def _umask() -> int:

@@ -1,6 +1,7 @@
-"""Forks programs on request; they begin with pystreams imported. There is no thread but one, so that forking is safe.
+"""Forks programs on request; they begin with pystreams imported. It has one thread, so that forking is safe.
 
-``forked`` runs this text under a name that is no file: what is below ``tests`` is a user's program to pystreams.
+pystreams takes files below ``tests`` for the user's program. So that it does not take this one, ``forked`` compiles it
+as ``<nursery>``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import signal
 import socket
 import sys
 import time
+import traceback
+from pathlib import Path
 from typing import Any, NamedTuple
 
 IMPORTED = (
@@ -35,8 +38,8 @@ IMPORTED = (
     "typer._adapters",
 )
 
-#: Descriptors from here on are in nobody's way while those of a program get their numbers.
-FAR = 500
+#: Received descriptors are moved to this number or higher first, so that none has a number that another one needs.
+FAR = 200
 
 
 class Program(NamedTuple):
@@ -55,40 +58,101 @@ class Program(NamedTuple):
     ignored: list[int]
 
 
+class Forked:
+    """The processes that were forked. A process stays a zombie until its caller knows its status and has closed the
+    socket, as one that the caller has started: until then nobody else gets its pid."""
+
+    def __init__(self, waiting: selectors.BaseSelector) -> None:
+        self._waiting = waiting
+        self._pids: dict[socket.socket, int] = {}
+        self._ended: set[int] = set()
+        #: Nobody waits for these any more.
+        self._forgotten: set[int] = set()
+
+    def add(self, caller: socket.socket, pid: int) -> None:
+        self._pids[caller] = pid
+        self._waiting.register(caller, selectors.EVENT_READ)
+
+    def tell_the_ended(self) -> None:
+        for caller, pid in self._pids.items():
+            if pid not in self._ended and (status := status_of(pid)) is not None:
+                self._ended.add(pid)
+                with contextlib.suppress(OSError):
+                    caller.send(json.dumps({"status": status}).encode())
+        for pid in [pid for pid in self._forgotten if status_of(pid) is not None]:
+            self._forgotten.remove(pid)
+            os.waitpid(pid, 0)
+
+    def forget(self, callers: set[Any]) -> None:
+        """These have closed their sockets."""
+        for caller in callers & self._pids.keys():
+            self._waiting.unregister(caller)
+            caller.close()
+            self._forgotten.add(self._pids.pop(caller))
+        self.tell_the_ended()
+
+    def close_sockets(self) -> None:
+        for caller in self._pids:
+            caller.close()
+
+
+def status_of(pid: int) -> int | None:
+    """As ``waitpid`` gives it; None while the process is alive. It stays a zombie."""
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if ended is None:
+        return None
+    return ended.si_status << 8 if ended.si_code == os.CLD_EXITED else ended.si_status
+
+
 def main() -> None:
+    # The tests go on after a Ctrl-C that is meant for a program, and without their terminal.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     installed = sys.path[1:]
     control = socket.socket(fileno=int(sys.argv[1]))
     for module in IMPORTED:
-        importlib.import_module(module)
+        # What is not there in another version only takes longer later.
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    threads = [*Path("/proc/self/task").iterdir()]
+    assert len(threads) == 1, "an import has started a thread, so forking is not safe"
     gc.collect()
     gc.freeze()
-    program, descriptors, caller = serve(control)
-    take_descriptors(program, descriptors)
-    become(program, installed)
-    with caller:
-        caller.send(json.dumps({"pid": os.getpid()}).encode())
+    text, descriptors, caller = serve(control)
+    program = Program(**json.loads(text))
+    numbers = max(FAR, *program.numbers) + 1
+    report = socket.socket(fileno=fcntl.fcntl(caller.fileno(), fcntl.F_DUPFD_CLOEXEC, numbers))
+    caller.close()
+    with report:
+        try:
+            take_descriptors(program.numbers, descriptors, numbers)
+            become(program, installed)
+        except BaseException:  # noqa: BLE001 - the caller raises it
+            report.send(json.dumps({"error": traceback.format_exc()}).encode())
+            os._exit(1)
+        report.send(json.dumps({"pid": os.getpid()}).encode())
     runpy.run_module(program.module, run_name="__main__", alter_sys=True)
 
 
-def serve(control: socket.socket) -> tuple[Program, list[int], socket.socket]:
+def serve(control: socket.socket) -> tuple[bytes, list[int], socket.socket]:
     """Fork until nobody holds the other end of ``control``. Returns in each forked process: with its program, its
     descriptors, and the socket of its caller, who first gets its pid over it, and its status when it has ended."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     woken, wake = socket.socketpair()
     for end in (woken, wake):
         end.setblocking(False)
     signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGINT, lambda *_: None)
-    callers: dict[int, socket.socket] = {}
     with selectors.DefaultSelector() as waiting:
+        forked = Forked(waiting)
         for read in (control, woken):
             waiting.register(read, selectors.EVENT_READ)
         while True:
             ready = {key.fileobj for key, _ in waiting.select()}
             if woken in ready:
                 woken.recv(1 << 12)
-                report_the_ended(callers)
+                forked.tell_the_ended()
+            forked.forget(ready - {control, woken})
             if control not in ready:
                 continue
             text, (number, *descriptors) = next_request(control)
@@ -96,13 +160,14 @@ def serve(control: socket.socket) -> tuple[Program, list[int], socket.socket]:
             pid = os.fork()
             if not pid:
                 break
-            callers[pid] = caller
+            forked.add(caller, pid)
             for descriptor in descriptors:
                 os.close(descriptor)
     signal.set_wakeup_fd(-1)
-    for opened in (control, woken, wake, *callers.values()):
+    for opened in (control, woken, wake):
         opened.close()
-    return Program(**json.loads(text)), descriptors, caller
+    forked.close_sockets()
+    return text, descriptors, caller
 
 
 def next_request(control: socket.socket) -> tuple[bytes, list[int]]:
@@ -113,21 +178,12 @@ def next_request(control: socket.socket) -> tuple[bytes, list[int]]:
     return text, descriptors
 
 
-def report_the_ended(callers: dict[int, socket.socket]) -> None:
-    while callers:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if not pid:
-            break
-        with callers.pop(pid) as caller, contextlib.suppress(OSError):
-            caller.send(json.dumps({"status": status}).encode())
-
-
-def take_descriptors(program: Program, descriptors: list[int]) -> None:
-    """Give each the number that it has in the program, and close all others but the caller's."""
-    far = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FAR) for descriptor in descriptors]
+def take_descriptors(numbers: list[int], descriptors: list[int], far: int) -> None:
+    """Give each descriptor the number that it has in the program."""
+    moved = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, far) for descriptor in descriptors]
     for descriptor in descriptors:
         os.close(descriptor)
-    for descriptor, number in zip(far, program.numbers, strict=True):
+    for descriptor, number in zip(moved, numbers, strict=True):
         os.dup2(descriptor, number)
         os.close(descriptor)
 
@@ -154,6 +210,7 @@ def become(program: Program, installed: list[str]) -> None:
     sys.argv[:] = ["-m", *program.arguments]
     sys.orig_argv[:] = [sys.executable, "-m", program.module, *program.arguments]
     open_streams(unbuffered=bool(program.environment.get("PYTHONUNBUFFERED")))
+    gc.unfreeze()
 
 
 def open_streams(*, unbuffered: bool) -> None:
@@ -161,10 +218,15 @@ def open_streams(*, unbuffered: bool) -> None:
 
     def opened(number: int, like: Any, *, lines: bool) -> Any:
         mode, buffer = ("rb", -1) if number == 0 else ("wb", 0 if unbuffered else -1)
-        binary = open(number, mode, buffer, closefd=False)  # noqa: SIM115 - until the program ends
-        lines = binary.isatty() or (lines and not unbuffered)
+        binary: Any = open(number, mode, buffer, closefd=False)  # noqa: SIM115 - until the program ends
+        getattr(binary, "raw", binary).name = like.name
         return io.TextIOWrapper(
-            binary, like.encoding, like.errors, line_buffering=lines, write_through=unbuffered
+            binary,
+            like.encoding,
+            like.errors,
+            newline="\n",
+            line_buffering=binary.isatty() or (lines and not unbuffered),
+            write_through=unbuffered,
         )
 
     sys.stdin = sys.__stdin__ = opened(0, sys.stdin, lines=False)  # type: ignore[misc]

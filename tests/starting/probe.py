@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -41,6 +42,8 @@ def world() -> dict[str, object]:
         "parent": os.getppid() != 1,
         "descriptors": descriptors(),
         "streams": [[s.fileno(), s.encoding, s.errors, getattr(s, "line_buffering", None)] for s in streams],
+        "names": [stream.name for stream in streams],
+        "garbage": [gc.get_freeze_count(), *gc.get_threshold()],
         "through": [getattr(s, "write_through", None) for s in streams],
         "signals": {
             name: str(signal.getsignal(getattr(signal, name)))[:30]
@@ -49,6 +52,7 @@ def world() -> dict[str, object]:
         "blocked": [*map(str, signal.pthread_sigmask(signal.SIG_BLOCK, ()))],
         "threads": threading.active_count(),
         "input": sys.stdin.readline(),
+        "hash": hash("a text"),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.starting.forked import Popen
+from tests.live.support import eventually
+from tests.starting.forked import Nursery, Popen, _program
 
 started = Popen.__mro__[1]
 
@@ -28,14 +30,17 @@ def both(*arguments: str, **options: Any) -> list[tuple[dict[str, Any], str, int
     for how in (started, Popen):
         with program(how, *arguments, **options) as process:
             assert (getattr(process, "_status", None) is not None) == (how is Popen)
-            out, err = process.communicate("a line\n", timeout=60)
-            found.append((json.loads(out), err, process.returncode))
+            out, err = process.communicate("a line\r\n", timeout=60)
+            seen = json.loads(out)
+            # Python chooses its seed at random.
+            del seen["hash"]
+            found.append((seen, err, process.returncode))
     return found
 
 
 def test_it_sees_the_same_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("A_TEST_HAS", "set this")
-    # With None, a started program also gets what C code (readline) has put into the environment past Python.
+    # With env=None a started program also gets variables that C code (readline) has set and os.environ does not show.
     environment = dict(os.environ)
     old, hang_up = os.umask(0o027), signal.signal(signal.SIGHUP, signal.SIG_IGN)
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
@@ -49,7 +54,7 @@ def test_it_sees_the_same_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert other[0]["environment"]["A_TEST_HAS"] == "set this"
     assert other[0]["folder"] == str(tmp_path)
     assert other[0]["mask"] == 0o027
-    assert other[0]["input"] == "a line\n"
+    assert other[0]["input"] == "a line\r\n"
 
 
 def test_descriptors_session_and_path_are_those_that_it_was_given(tmp_path: Path):
@@ -72,6 +77,51 @@ def test_it_ends_with_the_same_code(argument: str, code: int):
     one, other = both(argument)
     assert (one[2], other[2]) == (code, code)
     assert other[1].splitlines()[-1:] == one[1].splitlines()[-1:]
+
+
+def test_one_that_has_ended_can_be_sent_a_signal_until_its_status_is_read():
+    with program(Popen, "none", stdin=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.read()
+        eventually(lambda: "State:\tZ" in Path(f"/proc/{process.pid}/status").read_text(), "it has ended")
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(60) == 0
+        eventually(lambda: not Path(f"/proc/{process.pid}").exists(), "its pid is free")
+
+
+def test_programs_that_work_together_differ_in_the_seed_of_their_hashes():
+    seeds = set()
+    for _ in range(2):
+        with program(Popen, "none") as process:
+            out, _ = process.communicate("a line\n", timeout=60)
+            seeds.add(json.loads(out)["hash"])
+    assert len(seeds) == 2
+
+
+def test_a_folder_that_is_missing_is_reported_as_by_python(tmp_path: Path):
+    for how in (started, Popen):
+        with pytest.raises(FileNotFoundError, match="missing"):
+            program(how, "none", cwd=tmp_path / "missing")
+
+
+def test_a_nursery_that_is_gone_is_started_again():
+    nursery = Nursery()
+    first, status = forked_by(nursery)
+    status.close()
+    assert nursery._process is not None
+    nursery._process.kill()
+    nursery._process.wait(60)
+    second, status = forked_by(nursery)
+    status.close()
+    assert first != second
+    nursery._stop()
+
+
+def forked_by(nursery: Nursery) -> tuple[int, socket.socket]:
+    command = [sys.executable, "-m", "tests.starting.probe", "none"]
+    arguments = {"args": command, "cwd": None, "start_new_session": False}
+    with Path(os.devnull).open("r+b") as nowhere:
+        return nursery.fork(_program(arguments, dict(os.environ), [0, 1, 2]), [nowhere.fileno()] * 3)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -97,6 +147,7 @@ def test_signals_reach_it_and_its_end_is_seen(number: signal.Signals):
         {"preexec_fn": os.getpid},
         {"process_group": 0},
         {"umask": 0o077},
+        {"restore_signals": False},
     ],
     ids=lambda options: next(iter(options)),
 )

@@ -45,7 +45,8 @@ def test_it_is_said_once_for_each_kind_and_once_that_it_is_over(log, collector, 
     ]
 
 
-#: The reader of metrics begins before its provider has it. With the tests' interval of 100 ms, a busy machine shows it.
+#: The reader of metrics starts its thread before it is registered. At the tests' interval of 100 ms, this shows on a
+#: busy machine.
 _BEGINS_EARLY = "Cannot call collect on a MetricReader until it is registered"
 
 

@@ -73,7 +73,7 @@ def test_modules_stay_within_their_size():
 
 
 class Facts(NamedTuple):
-    """What the tests need to know of a module. Its syntax tree, of which there are two thousand, is not kept."""
+    """What the tests need to know of a module. Syntax trees are not kept: there are two thousand."""
 
     statements: int
     docstring: str | None

@@ -1,6 +1,6 @@
 """Where tokens come from: a token server, a file, or this process itself.
 
-It is imported where a login needs it: Python's HTTP client takes as long to import as a tenth of all the rest.
+It is imported where a login needs it: importing Python's HTTP client takes a tenth of the time of all other imports.
 
 Sources: org.apache.kafka.common.security.oauthbearer.internals.secured.HttpJwtRetriever, RFC 6749.
 """

@@ -37,8 +37,8 @@ def main() -> int:
         server.stop()
     shutil.rmtree(folder)
     print(f"{report}\nseed {options.seed}, {time.monotonic() - began:.0f} s")
-    if not report.zombies_noticed:
-        print("no zombie was told that it had been replaced: choose another seed, or more seconds")
+    if not report.refused:
+        print("no commit of a zombie was refused: choose another seed, or more seconds")
         return 1
     return 0
 

@@ -81,7 +81,7 @@ class Report:
 
     @property
     def zombies_noticed(self) -> bool:
-        """Whether one was told that it had been replaced: as its commit was refused, or by a heartbeat before that."""
+        """Whether a zombie was told that it had been replaced: by a refused commit, or by a heartbeat before that."""
         return self.refused + self.replaced > 0
 
     def __str__(self) -> str:
@@ -96,8 +96,8 @@ class Report:
                 ),
                 (
                     f"commits: {self.commits}, 0 backward; {self.refused} refused "
-                    f"({self.refused_by_coordinator} by the coordinator), {self.replaced} heartbeats of members that "
-                    f"had been replaced, {self.zombies} zombies woke up"
+                    f"({self.refused_by_coordinator} by the coordinator), {self.replaced} heartbeats of zombies "
+                    f"were too late, {self.zombies} zombies woke up"
                 ),
                 (
                     f"records: {self.records:,}, 0 lost; done again: {self.again_by_key / self.records:.2%}"
@@ -144,7 +144,7 @@ def _judge(cluster: Cluster, workers: Workers, truth: Counter[str], seconds: flo
     committed = dict(history)
     assert committed == {p: at.offset for p, at in cluster.committed(APPLICATION).items()}
     woken = [name for name in set(workers.zombies) if _told_on(histories[name])]
-    refusals = [refusal for h in histories.values() for refusal in h.refused]
+    refusals = [refusal for name in set(workers.zombies) for refusal in histories[name].refused]
     return Report(
         seconds=seconds,
         done=workers.done,
@@ -156,7 +156,7 @@ def _judge(cluster: Cluster, workers: Workers, truth: Counter[str], seconds: flo
         commits=len(history),
         refused=len(refusals),
         refused_by_coordinator=sum(refusal["sent"] for refusal in refusals),
-        replaced=sum(history.replaced for history in histories.values()),
+        replaced=sum(histories[name].replaced for name in set(workers.zombies)),
         zombies=len(woken),
     )
 
