@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -110,6 +111,13 @@ def make_coordinators(bootstrap_servers: str) -> None:
         # The topic has three partitions, and a group's name decides which is its own.
         for number in range(12):
             admin.group_members(f"nobody-{number}")
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """An empty folder that is not in memory, as ``tmp_path`` may be."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

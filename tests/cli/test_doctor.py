@@ -17,8 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def program(folder, pystreams):
-    """A program with its topics."""
+def program(folder, pystreams, on_disk, monkeypatch):
+    """A program with its topics, and a place for its state that survives a restart of the machine."""
+    monkeypatch.setenv("PYSTREAMS_STATE_DIR", str(on_disk))
     name = f"examined_{os.urandom(4).hex()}"
     (folder / f"{name}.py").write_text(WORDCOUNT.format(id="examined"), encoding="utf-8")
     pystreams("topics", "create", "lines", "word-counts", "--partitions", "2")

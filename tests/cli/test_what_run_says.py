@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -40,12 +41,14 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture
-def halves(folder, pystreams: Command) -> Run:
+def halves(folder, pystreams: Command, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the program on ``stdin``: lines of text, as keys and values where they hold ``=``."""
     pystreams("topics", "create", "in", "out", "dead")
 
     def run(*options: str, stdin: str, handler: str = "dead_letter") -> Outcome:
         (folder / f"halves_{handler}.py").write_text(HALVES.format(handler=handler), encoding="utf-8")
+        # The one of an earlier test has another file, which may be gone.
+        monkeypatch.delitem(sys.modules, f"halves_{handler}", raising=False)
         pystreams("produce", "in", "--key-separator", "=", "--value-type", "int", stdin=stdin)
         return pystreams("run", f"halves_{handler}", "--until-caught-up", *options)
 
