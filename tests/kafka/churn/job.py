@@ -81,7 +81,7 @@ class Report:
 
     @property
     def zombies_noticed(self) -> bool:
-        """Whether a zombie was told that it had been replaced: by a refused commit, or by a heartbeat before that."""
+        """Whether a zombie was told that it had been replaced: by a refused commit, or by another answer before it."""
         return self.refused + self.replaced > 0
 
     def __str__(self) -> str:
@@ -96,8 +96,8 @@ class Report:
                 ),
                 (
                     f"commits: {self.commits}, 0 backward; {self.refused} refused "
-                    f"({self.refused_by_coordinator} by the coordinator), {self.replaced} heartbeats of zombies "
-                    f"were too late, {self.zombies} zombies woke up"
+                    f"({self.refused_by_coordinator} by the coordinator), {self.replaced} other answers told "
+                    f"a zombie, {self.zombies} zombies woke up"
                 ),
                 (
                     f"records: {self.records:,}, 0 lost; done again: {self.again_by_key / self.records:.2%}"

@@ -8,8 +8,8 @@ The journal has a line of JSON for each of these, with the machine's monotonic c
     alive          from when until when the coordinator took this process for a member at least, give or take the
                    session timeout: from the sending of a heartbeat or a join that was answered well
     refused        a commit that the group did not take; ``sent`` tells if it was the coordinator who said so
-    replaced       a heartbeat whose answer was that the group goes on without this process; its tasks are then closed
-                   without a commit, so there is nothing to refuse
+    replaced       a heartbeat or a join whose answer was that the group goes on without this process; its tasks are
+                   then closed without a commit, so there is nothing to refuse
 """
 
 from __future__ import annotations
@@ -113,24 +113,28 @@ def _write_down_tasks(journal: Journal) -> None:
 
 
 def _write_down_membership(journal: Journal) -> None:
+    def answer(original: Any, self: StreamsCoordinator, response: Any, sent: float) -> Any:
+        try:
+            return original(self, response, sent)
+        except _REPLACED as error:
+            journal.write("replaced", why=type(error).__name__)
+            raise
+
     def joined(original: Any, self: StreamsCoordinator, response: Any, sent: float) -> Any:
         self.join_sent = sent
-        return original(self, response, sent)
+        return answer(original, self, response, sent)
 
     def synced(original: Any, self: StreamsCoordinator, response: Any, sent: float) -> Any:
-        assignment = original(self, response, sent)
+        assignment = answer(original, self, response, sent)
         # The generation that this answer belongs to was joined then, and nobody was removed from it since.
         journal.write("alive", since=self.join_sent, until=sent)
         return assignment
 
     def answered(original: Any, self: StreamsCoordinator, response: Any, sent: float) -> Any:
         try:
-            original(self, response, sent)
+            answer(original, self, response, sent)
         except errors.RebalanceInProgressError:
             journal.write("alive", since=sent, until=sent)
-            raise
-        except _REPLACED as error:
-            journal.write("replaced", why=type(error).__name__)
             raise
         journal.write("alive", since=sent, until=sent)
 
