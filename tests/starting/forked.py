@@ -1,8 +1,9 @@
 """``subprocess.Popen`` for tests: if it is to run a module of the project with ``python -m``, this forks it from a
 process that has imported pystreams. Imports take half a second, and tests run hundreds of programs.
 
-A forked program does what a started one does. What a fork cannot do, or could do differently, is started: another
-interpreter, options of Python, variables that Python reads when it starts, functions that run before the program.
+A forked program does what a started one does, except that it looks for no garbage in what was imported. What a fork
+cannot do, or could do differently, is started: another interpreter, options of Python, variables that Python reads when
+it starts, functions that run before the program.
 ``PYSTREAMS_TESTS_START=exec`` has everything started.
 """
 

@@ -117,6 +117,7 @@ def main() -> None:
             importlib.import_module(module)
     threads = [*Path("/proc/self/task").iterdir()]
     assert len(threads) == 1, "an import has started a thread, so forking is not safe"
+    # No program copies the memory of all these modules by looking for garbage in them.
     gc.collect()
     gc.freeze()
     text, descriptors, caller = serve(control)
@@ -204,13 +205,13 @@ def become(program: Program, installed: list[str]) -> None:
     os.environ.clear()
     os.environ.update({**coerced, **program.environment})
     time.tzset()
-    named = [entry for entry in program.environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    sys.path[:] = [program.folder, *named, *installed]
+    entries = program.environment.get("PYTHONPATH", "").split(os.pathsep)
+    named = dict.fromkeys(str(Path(entry).absolute()) for entry in entries if entry)
+    sys.path[:] = [program.folder, *named, *(entry for entry in installed if entry not in named)]
     importlib.invalidate_caches()
     sys.argv[:] = ["-m", *program.arguments]
     sys.orig_argv[:] = [sys.executable, "-m", program.module, *program.arguments]
     open_streams(unbuffered=bool(program.environment.get("PYTHONUNBUFFERED")))
-    gc.unfreeze()
 
 
 def open_streams(*, unbuffered: bool) -> None:

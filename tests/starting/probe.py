@@ -43,7 +43,7 @@ def world() -> dict[str, object]:
         "descriptors": descriptors(),
         "streams": [[s.fileno(), s.encoding, s.errors, getattr(s, "line_buffering", None)] for s in streams],
         "names": [stream.name for stream in streams],
-        "garbage": [gc.get_freeze_count(), *gc.get_threshold()],
+        "garbage": gc.get_threshold(),
         "through": [getattr(s, "write_through", None) for s in streams],
         "signals": {
             name: str(signal.getsignal(getattr(signal, name)))[:30]

@@ -16,6 +16,8 @@ import pytest
 from tests.live.support import eventually
 from tests.starting.forked import Nursery, Popen, _program
 
+ROOT = Path(__file__).resolve().parents[2]
+
 started = Popen.__mro__[1]
 
 
@@ -59,7 +61,8 @@ def test_it_sees_the_same_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_descriptors_session_and_path_are_those_that_it_was_given(tmp_path: Path):
     read, write = os.pipe()
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    places = f"{tmp_path}:{ROOT}:{tmp_path}"
+    environment = {**os.environ, "PYTHONPATH": places, "PYTHONUNBUFFERED": "1"}
     try:
         one, other = both("none", pass_fds=[read, write], start_new_session=True, env=environment)
     finally:
