@@ -33,8 +33,8 @@ table-demo: .venv/.backfill ## The same from a table without offsets, in plain P
 COMPILE := $(BIN)/python -m compileall -q -x /test_ pystreams apps tests
 
 # Tests open thousands of databases, each in a third of the time if its files are in memory. Some run programs from there.
-IN_MEMORY := $(if $(TMPDIR),,$(shell ! grep -qs ' /dev/shm [^ ]* [^ ]*noexec' /proc/mounts && \
-	awk '/MemAvailable/ && $$2 > 16000000 { print "free" }' /proc/meminfo 2>/dev/null | grep -q free && \
+IN_MEMORY = $(if $(TMPDIR),,$(shell ! grep -qs ' /dev/shm [^ ]* [^ ]*noexec' /proc/mounts && \
+	awk '/MemAvailable/ { exit $$2 < 16000000 }' /proc/meminfo 2>/dev/null && \
 	df --output=avail -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 8000000 { print "TMPDIR=/dev/shm" }'))
 
 # By name, with those on Kafka among the others (tests/dealing.py): unit tests come last. Files with many tests first

@@ -49,8 +49,8 @@ class HttpOptions:
     client_ca: Path | None = None
 
     def without(self, parameters: Collection[str]) -> HttpOptions:
-        """A copy in which the options of these ``parameters`` of the command have their defaults. ``run`` leaves out
-        those from the environment where there is no server: they are exported for other commands, too."""
+        """A copy in which the options of these ``parameters`` of the command have their defaults. Without ``--http``,
+        ``run`` does so with options from environment variables: users export these for other commands, too."""
         defaults = HttpOptions()
         return replace(
             self,

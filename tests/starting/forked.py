@@ -56,12 +56,12 @@ class Nursery:
         with contextlib.ExitStack() as failed:
             failed.callback(ours.close)
             with theirs:
-                message = json.dumps(program).encode(), [theirs.fileno(), *descriptors]
+                text, sent = json.dumps(program).encode(), [theirs.fileno(), *descriptors]
                 try:
-                    socket.send_fds(self._running(), [message[0]], message[1])
+                    socket.send_fds(self._running(), [text], sent)
                 except OSError:
                     self._stop()
-                    socket.send_fds(self._running(), [message[0]], message[1])
+                    socket.send_fds(self._running(), [text], sent)
             answer = json.loads(ours.recv(1 << 16) or "{}")
             if "pid" not in answer:
                 raise RuntimeError(

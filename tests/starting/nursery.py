@@ -122,12 +122,12 @@ def main() -> None:
     gc.freeze()
     text, descriptors, caller = serve(control)
     program = Program(**json.loads(text))
-    numbers = max(FAR, *program.numbers) + 1
-    report = socket.socket(fileno=fcntl.fcntl(caller.fileno(), fcntl.F_DUPFD_CLOEXEC, numbers))
+    far = max(FAR, *program.numbers) + 1
+    report = socket.socket(fileno=fcntl.fcntl(caller.fileno(), fcntl.F_DUPFD_CLOEXEC, far))
     caller.close()
     with report:
         try:
-            take_descriptors(program.numbers, descriptors, numbers)
+            take_descriptors(program.numbers, descriptors, far)
             become(program, installed)
         except BaseException:  # noqa: BLE001 - the caller raises it
             report.send(json.dumps({"error": traceback.format_exc()}).encode())
