@@ -32,8 +32,8 @@ class Shape:
         except (TypeError, NameError) as error:
             raise TopologyError(
                 f"there is no serde for the type {type_name(type_)}",
-                why=str(error),
-                hint=SUPPORTED,
+                why=_why_not_a_type(type_) or str(error),
+                hint=_class_to_give(type_) or SUPPORTED,
             ) from error
         pydantic = holds_sets = untyped = False
         for kind in _reachable(root):
@@ -81,6 +81,25 @@ _IMMUTABLE_CONTAINERS = (
     kinds.FrozenSetType,
     kinds.UnionType,
 )
+
+
+def _is_value(type_: Any) -> bool:
+    """Whether somebody gave a value, such as ``Order()`` or ``5``, in place of its type."""
+    return not callable(type_) and type(type_).__module__ not in ("typing", "types")
+
+
+def _why_not_a_type(type_: Any) -> str:
+    """Why a text, or any other value, is not a type; empty for everything else."""
+    if isinstance(type_, str):
+        return "it is text: only annotations may give a type in quotes"
+    return f"it is a value of the type {type(type_).__qualname__}, not a type" if _is_value(type_) else ""
+
+
+def _class_to_give(type_: Any) -> str:
+    """The hint for a value in place of its type, and for a type in quotes; empty for everything else."""
+    if isinstance(type_, str):
+        return f"write the type without quotes: {type_}" if type_.isidentifier() else ""
+    return f"give the type itself: {type(type_).__qualname__}" if _is_value(type_) else ""
 
 
 def type_name(type_: Any) -> str:

@@ -47,11 +47,33 @@ def losing_topics(
     return losing
 
 
+def as_topics_are(
+    before: LastRun, now: Shape, found: Sequence[Change], waiting: Waiting
+) -> list[Change]:
+    """``found``, with what becomes of the records that repartition topics hold now: what holds none loses none."""
+    losing = losing_topics(before, now, found, waiting)
+    return [
+        _lost_now(losing[change.name])
+        if change.name in losing
+        else _lost_nothing(change)
+        if change.kind == "repartition topic" and change.loses
+        else change
+        for change in found
+    ]
+
+
+def _lost_now(change: Change) -> Change:
+    return replace(change, verdict=Verdict.LOST) if change.verdict is Verdict.GONE else change
+
+
+def _lost_nothing(change: Change) -> Change:
+    return replace(change, verdict=Verdict.CHANGED, why=f"{change.why} (it is empty now)")
+
+
 def has_other_partitions(change: Change, before: Shape, now: Shape) -> bool:
     """Whether the change of a repartition topic is one of its number of partitions."""
-    return change.verdict is not Verdict.GONE and (
-        _partitions(before)[change.name] != _partitions(now)[change.name]
-    )
+    was, will_be = _partitions(before), _partitions(now)
+    return change.name in will_be and was[change.name] != will_be[change.name]
 
 
 def lost_with(losing: Mapping[str, Change], before: Shape, now: Shape) -> dict[str, str]:

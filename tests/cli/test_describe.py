@@ -48,6 +48,23 @@ def test_what_run_refuses_is_remarked_beside_the_text(pystreams, folder):
     assert "has no value type" in described.err
 
 
+def test_records_that_come_back_for_ever_are_remarked_beside_the_text_and_at_the_start(pystreams, folder):
+    (folder / "looping.py").write_text(
+        "from pystreams import App\n"
+        'app = App("looping")\n'
+        'app.stream("orders", key=str, value=str).to("checked")\n'
+        'app.stream("checked", key=str, value=str).to("orders")\n',
+        encoding="utf-8",
+    )
+    remark = "reads checked and writes to it (checked -> orders -> checked)"
+    described = pystreams("describe", "looping.py")
+    assert described.code == 0
+    assert remark in " ".join(described.err.split())
+    ran = pystreams("run", "looping.py", "--create-topics", "--until-caught-up")
+    assert ran.code == 0
+    assert remark in ran.err
+
+
 def test_mermaid_links_sub_topologies_through_the_repartition_topic(pystreams, program):
     lines = pystreams("describe", program, "--format", "mermaid").lines
     assert lines[0] == "flowchart TD"
@@ -115,6 +132,20 @@ def test_late_records_of_all_runs_are_counted_by_step_with_the_grace_that_they_n
         "by-minute\tminutes\t5 s\t3\t2 min 40 s\t2 min 1 s",
         "by-session\tsessions\t0 ms\t1\t2 min 40 s\t1 min 10 s",
     ]
+
+
+def test_records_that_a_wrong_timestamp_made_late_need_no_grace(folder, pystreams):
+    (folder / "wrong_times.py").write_text(LATE, encoding="utf-8")
+    pystreams("topics", "create", "visits", "--config", "retention.ms=-1")
+    late_visits(pystreams, "00:00")
+    in_microseconds = "1772366400000000"
+    pystreams("produce", "visits", "-k", "=", "--timestamp", in_microseconds, stdin="ann=/\n")
+    late_visits(pystreams, "00:01")
+    assert pystreams("run", "wrong_times", "--until-caught-up").code == 0
+    described = pystreams("describe", "wrong_times", "--late")
+    assert [line.split("\t")[3:] for line in described.lines] == [["1", "20492986 d 12 h", "-"]] * 2
+    assert described.err.count("No grace helps step") == 2
+    assert "most likely in microseconds" in described.err
 
 
 def test_an_application_without_windows_drops_no_late_records(pystreams, program):

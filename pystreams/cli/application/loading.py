@@ -130,8 +130,17 @@ def _import_failed(reference: str, error: BaseException) -> AppLoadError:
     elif isinstance(error, ImportError) and "no known parent package" in str(error):
         hint = "a file with relative imports must be named as a module of its package: " + _dotted(reference)
     elif isinstance(error, AttributeError) and error.name is not None:
-        hint = did_you_mean(error.name, (name for name in dir(error.obj) if not name.startswith("_")))
+        hint = _nearest_attribute(error.obj, error.name)
     return AppLoadError(what, where=user_lines(error), hint=hint)
+
+
+def _nearest_attribute(owner: object, name: str) -> str:
+    """The attribute that was probably meant. If none is similar, all methods of a class of pystreams."""
+    names = [known for known in dir(owner) if not known.startswith("_")]
+    cls = owner if isinstance(owner, type) else type(owner)
+    methods = [known for known in names if callable(getattr(cls, known, None))]
+    ours = cls.__module__.partition(".")[0] == "pystreams"
+    return did_you_mean(name, names) or (f"{cls.__name__} has {listing(methods, most=60)}" if ours else "")
 
 
 def _dotted(reference: str) -> str:

@@ -129,17 +129,22 @@ def _build(app: Any, setting: list[str] | None) -> BuiltTopology:
 
 
 def _print_text(app: Any, setting: list[str] | None) -> None:
-    """Java's text. A program that lacks types has one, too; a remark says what is missing to run it."""
+    """Java's text. A program that lacks types has one, too; a remark says what is missing to run it, or that records
+    go round in a circle."""
     from pystreams.cli.application.settings import settings_of
     from pystreams.dsl.builder import built_under, topology_of
+    from pystreams.topology.circles import circles, in_words
 
     config = settings_of(app, setting, default_id="application")
     topology = topology_of(app, config)
     print(topology.describe().rstrip())
     try:
-        built_under(topology, config)
+        built = built_under(topology, config)
     except TopologyError as error:
         note(f"pystreams run refuses this program: {error}")
+        return
+    for circle in circles(built.subtopologies):
+        note(in_words(circle))
 
 
 def _print_code(source: str) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pystreams.config import StreamsConfig
     from pystreams.state.disk.directory import StateDirectory
     from pystreams.take_over.last_run import LastRun
+    from pystreams.take_over.losses import Waiting
     from pystreams.topology.difference import Change
 
 _WHAT = (
@@ -64,7 +65,6 @@ def diff(
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
     from pystreams.take_over.last_run import LastRun
-    from pystreams.take_over.take_over_plan import compared
 
     if new is None:
         application = load_application(old)
@@ -75,12 +75,13 @@ def diff(
             embedded_log=embedded_log,
             bootstrap_servers=bootstrap_servers,
         )
-        last, after = _last_run(config), _shape_of(application, setting)
+        (last, waiting), after = _last_run(config), _shape_of(application, setting)
     else:
         last, after = LastRun(_shape(old, setting)["topology"]), _shape(new, setting)
+        waiting = None
     if not json_:
-        raise typer.Exit(show_changes(last, after))
-    found = compared(last, after["topology"])
+        raise typer.Exit(show_changes(last, after, waiting=waiting))
+    found = _changes(last, after, waiting)
     outcome = _outcome(last.topology, after["topology"], found)
     print(_json(outcome, after["application_id"], found, _advice(outcome, last, after["topology"], found)))
     raise typer.Exit(outcome)
@@ -94,12 +95,12 @@ class Outcome(IntEnum):
     STOP_FIRST = 2
 
 
-def show_changes(last: LastRun, after: Any, say: Callable[[str], None] = note) -> Outcome:
+def show_changes(
+    last: LastRun, after: Any, say: Callable[[str], None] = note, waiting: Waiting | None = None
+) -> Outcome:
     """Show what the new version ``after`` (an object of ``describe --format json``) does to the content of ``last``.
-    ``say`` gets what is not in the table."""
-    from pystreams.take_over.take_over_plan import compared
-
-    found = compared(last, after["topology"])
+    ``say`` gets what is not in the table; ``waiting`` is None if the log is not known."""
+    found = _changes(last, after, waiting)
     outcome = _outcome(last.topology, after["topology"], found)
     if last.topology != after["topology"]:
         show_table(
@@ -108,6 +109,14 @@ def show_changes(last: LastRun, after: Any, say: Callable[[str], None] = note) -
         )
     say("\n".join(_advice(outcome, last, after["topology"], found)))
     return outcome
+
+
+def _changes(last: LastRun, after: Any, waiting: Waiting | None) -> list[Change]:
+    from pystreams.take_over.losses import as_topics_are
+    from pystreams.take_over.take_over_plan import compared
+
+    found = compared(last, after["topology"])
+    return found if waiting is None else as_topics_are(last, after["topology"], found, waiting)
 
 
 def _outcome(before: Any, after: Any, found: list[Change]) -> Outcome:
@@ -197,17 +206,18 @@ def _shape_of(application: Any, setting: list[str] | None) -> Any:
     return json.loads(describe_json(application, setting))
 
 
-def _last_run(config: StreamsConfig) -> LastRun:
-    """The last run as the log has it, or the state directory if the log cannot be reached. Raises ``AppLoadError`` if
-    neither has one."""
+def _last_run(config: StreamsConfig) -> tuple[LastRun, Waiting | None]:
+    """The last run as the log has it, with the records that wait in its topics, or as the state directory has it if
+    the log cannot be reached. Raises ``AppLoadError`` if neither has one."""
     from pystreams.state.disk.directory import StateDirectory
     from pystreams.take_over.last_run import LastRun
     from pystreams.take_over.take_over_plan import without_unfinished
 
     directory = StateDirectory(config.state_dir, config.application_id)
-    last = _last_run_in_log(config, directory)
-    if last is not None:
-        return without_unfinished(last)
+    found = _last_run_in_log(config, directory)
+    if found is not None:
+        last, waiting = found
+        return without_unfinished(last), waiting
     content = directory.topology()
     if content is None:
         raise AppLoadError(
@@ -216,17 +226,23 @@ def _last_run(config: StreamsConfig) -> LastRun:
             hint="name the old version, too: its module, or a file that describe --format json wrote from "
             "its code",
         )
-    return LastRun.from_json(content)
+    return LastRun.from_json(content), None
 
 
-def _last_run_in_log(config: StreamsConfig, directory: StateDirectory) -> LastRun | None:
+def _last_run_in_log(config: StreamsConfig, directory: StateDirectory) -> tuple[LastRun, Waiting] | None:
     from pystreams.take_over.last_run import KeptTopology
+    from pystreams.take_over.unprocessed import unprocessed
 
     try:
         with open_broker_of(config) as broker, open_admin(broker) as admin:
-            return KeptTopology(broker, admin, directory, config.application_id, SystemClock()).read()
+            last = KeptTopology(broker, admin, directory, config.application_id, SystemClock()).read()
+            if last is None:
+                return None
+            internal = {topic for part in last.topology for topic in part.get("internal", {})}
+            counts = {topic: unprocessed(admin, config.application_id, topic) for topic in internal}
     except BrokerUnavailableError:
         return None
+    return last, lambda topic: counts.get(topic, 0)
 
 
 def read_shape(path: Path) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pystreams.cli.connection import open_admin, open_broker_of
 from pystreams.cli.terminal.console import note, show_table
+from pystreams.clock import SystemClock
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.times import spell_ms
+from pystreams.times import AHEAD_MAX_MS, spell_ms
 
 if TYPE_CHECKING:
     from pystreams.broker.port import CommittedOffset
@@ -26,36 +27,39 @@ def show_late(app: Any, config: StreamsConfig) -> None:
     built = build_topology(app, config)
     with open_broker_of(config) as broker, open_admin(broker) as admin:
         committed = admin.group_offsets(built.application_id)
-    rows = list(late_rows(built, committed))
+    found = late_records(built, committed, SystemClock().now_ms())
+    rows = list(late_rows(built, found))
     if not rows:
         note("No step drops late records.")
         return
     show_table(["step", "store", "grace", "too late", "late by", "grace needed"], rows)
+    for late in found:
+        if late.has_wrong_times:
+            note(f"No grace helps {late.where}: {late.remedy}")
 
 
-def late_rows(
-    built: BuiltTopology, committed: Mapping[TopicPartition, CommittedOffset]
-) -> Iterator[list[str]]:
-    """A row for each step that drops late records."""
+def late_rows(built: BuiltTopology, found: Sequence[LateRecords]) -> Iterator[list[str]]:
+    """A row for each step that drops late records. ``found`` are those of ``late_records``."""
     from pystreams.engine.failures.lateness import LateRecords
     from pystreams.runtime.catching_up.time_steps import time_steps
 
-    late = {one.step: one for one in late_records(built, committed)}
+    late = {one.step: one for one in found}
     for sub in built.subtopologies:
         for node, grace_ms in time_steps(sub):
             if grace_ms is None and node.name not in late:
                 continue
-            found = late.pop(node.name, LateRecords(node.name))
+            records = late.pop(node.name, LateRecords(node.name))
             stores = ", ".join(node.stores)
-            yield _row(found, stores, "-" if grace_ms is None else spell_ms(grace_ms))
+            yield _row(records, stores, "-" if grace_ms is None else spell_ms(grace_ms))
     # Steps that keep the records of one side of a join, and steps of an earlier version of the program.
     yield from (_row(one, "", "-") for one in late.values())
 
 
 def late_records(
-    built: BuiltTopology, committed: Mapping[TopicPartition, CommittedOffset]
+    built: BuiltTopology, committed: Mapping[TopicPartition, CommittedOffset], now_ms: int
 ) -> list[LateRecords]:
-    """The late records that all tasks have counted with their commits, by step."""
+    """The late records that all tasks have counted with their commits, by step. ``now_ms`` is the clock's time: no
+    grace helps a task whose stream time is far ahead of it."""
     from pystreams.engine.failures.drop_counts import committed_late
     from pystreams.engine.failures.lateness import add_up
     from pystreams.engine.offset_metadata import merge_committed
@@ -65,8 +69,11 @@ def late_records(
         for sub in built.subtopologies:
             if sub.source_for(partition.topic) is not None:
                 by_task[TaskId(sub.id, partition.partition)][partition] = offset
+    tasks = [merge_committed(offsets) for offsets in by_task.values()]
     return add_up(
-        late for offsets in by_task.values() for late in committed_late(merge_committed(offsets).own)
+        late._replace(ahead_time=task.stream_time if task.stream_time > now_ms + AHEAD_MAX_MS else 0)
+        for task in tasks
+        for late in committed_late(task.own)
     )
 
 
@@ -79,5 +86,5 @@ def _row(late: LateRecords, store: str, grace: str) -> list[str]:
         grace,
         f"{late.records:,}",
         spell_ms(late.late_ms),
-        spell_ms(late.grace_ms),
+        "-" if late.has_wrong_times else spell_ms(late.grace_ms),
     ]

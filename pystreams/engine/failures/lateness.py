@@ -148,6 +148,11 @@ class LateRecords(NamedTuple):
         return spell_step(self.step, self.store)
 
     @property
+    def has_wrong_times(self) -> bool:
+        """Whether a wrong timestamp made the records late: no grace mends that."""
+        return bool(self.ahead_time) or self.late_ms > _DECADES_MS
+
+    @property
     def remedy(self) -> str:
         """``up to 57 s late; a grace of at least 47.001 s would have kept them``; or why no grace would."""
         up_to, them, whose = ("", "it", "its") if self.records == 1 else ("up to ", "them", "a record's")

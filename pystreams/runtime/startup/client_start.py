@@ -27,6 +27,7 @@ from pystreams.state.disk.worker_number import WorkerNumber
 from pystreams.take_over.hand_over_record import HandOverCheck, state_origin
 from pystreams.topics.topic_plan import plan_topics
 from pystreams.topology.built import BuiltTopology
+from pystreams.topology.circles import circles, in_words
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,8 @@ def prepare(
     cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
     cleanup.at_start(config.state_cleanup_dir_max_age_ms)
     in_use = take_over.carry_out(plan)
+    for circle in circles(built.subtopologies):
+        log.warning("%s", in_words(circle))
     allow_open_files()
     resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
     log.info(

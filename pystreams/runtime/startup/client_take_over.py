@@ -8,11 +8,11 @@ import logging
 from pystreams.broker.port import Admin, Broker
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
-from pystreams.ids import TopicPartition
 from pystreams.runtime.startup.carry_over import CarryOver
 from pystreams.state.disk.directory import StateDirectory
 from pystreams.take_over.last_run import KeptTopology, LastRun, TopologyInUse
 from pystreams.take_over.take_over_plan import TakeOver, plan_take_over, topology_as_kept
+from pystreams.take_over.unprocessed import unprocessed
 from pystreams.topics.topic_plan import TopicPlan, internal_topics
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.former_names import renamed
@@ -112,12 +112,7 @@ class ClientTakeOver:
         return plan_take_over(last, self._built, accepted, self._broker.description, self._waiting)
 
     def _waiting(self, topic: str) -> int:
-        count = self._admin.partition_counts().get(topic, 0)
-        partitions = [TopicPartition(topic, partition) for partition in range(count)]
-        beginnings, ends = self._admin.beginning_offsets(partitions), self._admin.end_offsets(partitions)
-        committed = self._admin.group_offsets(self._built.application_id)
-        reached = {p: max(beginnings[p], committed[p].offset if p in committed else 0) for p in partitions}
-        return sum(max(0, ends[p] - reached[p]) for p in partitions)
+        return unprocessed(self._admin, self._built.application_id, topic)
 
     def _last(self) -> LastRun | None:
         """The last run. Without a record of it, changelogs with former names show that their stores existed."""

@@ -151,6 +151,20 @@ def test_a_mistake_in_the_topology_keeps_its_own_message(pystreams, program):
     assert "Traceback" not in answered.err
 
 
+@pytest.mark.parametrize(
+    "method,hint",
+    [("tumblin", "did you mean tumbling?"), ("of", "TimeWindows has hopping, tumbling")],
+    ids=["similar", "unlike any"],
+)
+def test_a_method_that_a_class_of_pystreams_lacks_is_answered_with_what_it_has(
+    pystreams, program, method, hint
+):
+    program(f"windows_{method}.py", f"import pystreams\npystreams.TimeWindows.{method}(1)\n")
+    answered = pystreams("describe", f"windows_{method}")
+    assert answered.code == 3
+    assert hint in answered.err
+
+
 def test_every_command_that_takes_an_application_answers_in_the_same_way(pystreams, program):
     program("orders.py", PROGRAM.format(name="app"))
     for command in ("run", "describe", "reset"):

@@ -59,7 +59,10 @@ def test_the_keys_inside_of_windowed_ones_are_given_in_the_same_way():
     [
         (None, "None is not a type"),
         (3, "for the type 3"),
+        pytest.param(3, "give the type itself: int", id="what a number is given for"),
         ("str", "for the type 'str'"),
+        ("Order", "write the type without quotes: Order"),
+        pytest.param(Order(1), "give the type itself: Order", id="a value"),
         (complex, "for the type complex"),
         (list[complex], "in list[complex]"),
         (JsonSerde, "give an instance, such as JsonSerde(...)"),
