@@ -105,6 +105,24 @@ def test_rates_and_totals_move_while_records_arrive(log, visit):
         expect(page.locator(".badge[data-of='counts']")).to_be_visible()
 
 
+def test_a_stream_time_ahead_of_the_clock_is_marked_and_a_far_year_is_readable(log, visit):
+    log.create("in", "out", partitions=2)
+    in_microseconds = 1_795_773_600_000_000
+    log.write("in", [("a", 1, 1_795_773_600_000)], partition=0)
+    log.write("in", [("b", 1, in_microseconds)], partition=1)
+    with shown(streams := counting(log)) as address:
+        streams.start()
+        caught_up(streams)
+        page = visit(address)
+        tile = page.locator(".tile").filter(has=page.locator("#stream-time"))
+        expect(tile).to_have_attribute("data-status", "warn")
+        expect(page.locator("#stream-time")).to_have_text("16:00:00")
+        expect(page.locator("#stream-time-note")).to_contain_text("58875-10-19 UTC; ahead of the clock")
+        expect(row(page, "0_1").locator(".when")).to_have_text("58875-10-19 16:00:00")
+        expect(row(page, "0_1").locator(".when")).to_have_attribute("data-status", "warn")
+        expect(row(page, "0_0").locator(".when")).not_to_have_attribute("data-status", "warn")
+
+
 def test_the_share_of_reads_that_a_cache_has_answered_is_exact_at_the_level_debug(log, visit):
     log.create("in", "out")
     log.write("in", [(str(n % 5), 1, n) for n in range(100)])

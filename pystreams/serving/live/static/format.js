@@ -48,23 +48,32 @@ export function duration(ms) {
   return `${Math.round(ms)} ms`;
 }
 
-// A time outside of the calendar is shown as its number.
-function iso(ms) {
+// Date and time of day; a time outside of the calendar is its number. Years of five digits come as +012345.
+function parts(ms) {
   const date = new Date(ms);
-  return Number.isNaN(date.getTime()) ? null : date.toISOString();
+  if (Number.isNaN(date.getTime())) return ["", String(ms)];
+  const [day, time] = date.toISOString().split("T");
+  return [day.replace(/^\+0*/, ""), time.slice(0, 8)];
 }
 
 export function time(ms) {
   if (ms === null || ms === undefined) return UNKNOWN;
-  return iso(ms)?.slice(0, 19).replace("T", " ") ?? String(ms);
+  return parts(ms).join(" ").trim();
 }
 
 export function date(ms) {
-  return iso(ms)?.slice(0, 10) ?? "";
+  return parts(ms)[0];
 }
 
 export function clock(ms) {
-  return iso(ms)?.slice(11, 19) ?? String(ms);
+  return parts(ms)[1];
+}
+
+// A record that is a day ahead of the clock has a wrong timestamp, as in pystreams/times.py.
+const AHEAD_MAX_MS = 86400000;
+
+export function isAhead(ms, now) {
+  return ms !== null && ms > now + AHEAD_MAX_MS;
 }
 
 export function plural(count, one, many = `${one}s`) {

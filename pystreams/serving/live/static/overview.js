@@ -1,7 +1,7 @@
 // The head of the page: health, facts, and the figures that matter most.
 
 import { byId, keyed, make, makeSvg, setAttribute, setText } from "./dom.js";
-import { clock, date, duration, number, plural, rate } from "./format.js";
+import { clock, date, duration, isAhead, number, plural, rate } from "./format.js";
 import { ownClients } from "./model.js";
 
 const HISTORY = 60;
@@ -66,14 +66,17 @@ function showFacts(state) {
   for (const fact of [...list.children]) if (fact.id && !names.has(fact.id)) fact.remove();
 }
 
-function showStreamTime({ subtopologies }) {
+function showStreamTime({ state, subtopologies }) {
   const times = subtopologies.filter((sub) => sub.last !== null);
   if (!times.length) return;
   const last = Math.max(...times.map((sub) => sub.last));
   const spread = Math.max(...times.map((sub) => sub.last - sub.first));
   setText(byId("stream-time"), clock(last));
   const apart = spread ? `up to ${duration(spread)} apart` : "no task is behind";
-  setText(byId("stream-time-note"), `${date(last)} UTC; ${apart}`);
+  const ahead = isAhead(last, state.at_ms);
+  setAttribute(byId("stream-time").parentElement, "data-status", ahead ? "warn" : null);
+  const wrong = "ahead of the clock, because of a wrong timestamp: pystreams doctor APP names the record";
+  setText(byId("stream-time-note"), `${date(last)} UTC; ${ahead ? wrong : apart}`);
 }
 
 function showTasks({ tasks, elsewhere, state }) {

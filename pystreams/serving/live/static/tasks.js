@@ -2,7 +2,7 @@
 // between those of the others of its sub-topology.
 
 import { byId, keyed, make, setAttribute, setText } from "./dom.js";
-import { UNKNOWN, clock, date, duration, number, percent, rate, time } from "./format.js";
+import { UNKNOWN, clock, date, duration, isAhead, number, percent, rate, time } from "./format.js";
 import { clientName, compareTasks, subtopology, threadName } from "./model.js";
 
 // Tracks are so long at least, in ms of stream time: where all tasks are as good as together, none looks far behind.
@@ -17,8 +17,12 @@ export function showTasks(model) {
     return;
   }
   keyed(body, rows, (row) => `${row.task} ${row.client?.client_id ?? ""}`, newRow, (element, row) => {
-    if (row.client) showOwn(element, row, subs.get(subtopology(row.task)), model.state.clients.length > 1);
-    else showElsewhere(element, row);
+    if (row.client) {
+      showOwn(element, row, model.state.clients.length > 1);
+      showTime(element.lastElementChild, row, subs.get(subtopology(row.task)), model.state.at_ms);
+    } else {
+      showElsewhere(element, row);
+    }
   });
   let before = null;
   for (const element of body.children) {
@@ -47,8 +51,8 @@ function newRow() {
   );
 }
 
-function showOwn(element, row, sub, several) {
-  const [task, where, state, speed, lag, when] = element.children;
+function showOwn(element, row, several) {
+  const [task, where, state, speed, lag] = element.children;
   setText(task, row.task);
   const thread = threadName(row.client, row.thread);
   setText(where, several || row.client.worker !== null ? `${clientName(row.client)}, ${thread}` : thread);
@@ -64,10 +68,9 @@ function showOwn(element, row, sub, several) {
   setText(status, total ? `restoring ${percent(done / total)}` : row.status);
   setText(speed, rate(row.rate));
   setText(lag, number(row.lag));
-  showTime(when, row, sub);
 }
 
-function showTime(cell, row, sub) {
+function showTime(cell, row, sub, now) {
   const [track, when] = cell.children;
   const known = row.stream_time_ms !== null && sub && sub.last !== null;
   track.hidden = !known;
@@ -86,7 +89,9 @@ function showTime(cell, row, sub) {
   const at = row.stream_time_ms;
   if (behind) setWhen(when, "", `${duration(behind)} behind`);
   else setWhen(when, `${date(at)} `, clock(at));
-  setAttribute(when, "title", `${time(at)} UTC`);
+  const ahead = isAhead(at, now);
+  setAttribute(when, "data-status", ahead ? "warn" : null);
+  setAttribute(when, "title", `${time(at)} UTC${ahead ? ", ahead of the clock" : ""}`);
 }
 
 // The first part is shown where there is room.
