@@ -158,10 +158,10 @@ package: .venv/.dev ## Build wheel, source distribution and list of materials in
 	@build/clean/bin/pip check
 	@cd build && clean/bin/pystreams --version
 
-audit: .venv/bin/python ## Look all locked versions up in PyPI's database of known vulnerabilities
-	@$(BIN)/python -m venv build/audit
-	@build/audit/bin/pip install --quiet --disable-pip-version-check pip-audit
-	@build/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement requirements-dev.txt
+audit: .venv/bin/python ## Look all locked versions up in PyPI's database of known vulnerabilities, or else compare their hashes with the index
+	@test -x build/audit/bin/python || $(BIN)/python -m venv build/audit
+	@build/audit/bin/pip install --quiet --disable-pip-version-check pip-audit pypi-simple
+	@build/audit/bin/python -m tests.package.audit
 
 check-containers: .venv/bin/python ## Compare compose files and manifests with the schemas of Compose and Kubernetes (makes an environment of 130 MB once)
 	@test -x build/containers/bin/python || $(BIN)/python -m venv build/containers

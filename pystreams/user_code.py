@@ -19,7 +19,18 @@ _INSTALLED: Final = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib",
 _LIBRARIES: Final = tuple(
     f"{folder}{name}/"
     for folder in _INSTALLED
-    for name in ("pyspark", "py4j", "pyarrow", "typer", "click", "msgspec", "_pytest", "pluggy", "IPython", "ipykernel")
+    for name in (
+        "pyspark",
+        "py4j",
+        "pyarrow",
+        "typer",
+        "click",
+        "msgspec",
+        "_pytest",
+        "pluggy",
+        "IPython",
+        "ipykernel",
+    )
 )
 
 #: Code that was typed in or given as text is the user's; other code without a file is generated, or Python's own.

@@ -47,9 +47,7 @@ def losing_topics(
     return losing
 
 
-def as_topics_are(
-    before: LastRun, now: Shape, found: Sequence[Change], waiting: Waiting
-) -> list[Change]:
+def as_topics_are(before: LastRun, now: Shape, found: Sequence[Change], waiting: Waiting) -> list[Change]:
     """``found``, with what becomes of the records that repartition topics hold now: what holds none loses none."""
     losing = losing_topics(before, now, found, waiting)
     return [

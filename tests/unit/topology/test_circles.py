@@ -1,4 +1,4 @@
-"""An application that reads what it has written itself is found, however long the way is; other applications are not."""
+"""An application that reads what it has written itself is found, however long the way is."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def test_records_that_only_go_forward_are_in_no_circle(ways):
         pytest.param(
             [("in", "a"), ("a", "b"), ("b", "c"), ("c", "a"), ("b", "out")], ("a", "b", "c", "a"), id="behind"
         ),
-        pytest.param([("a", "b"), ("b", "c"), ("c", "a"), ("b", "a")], ("a", "b", "a"), id="the shortest way"),
+        pytest.param(
+            [("a", "b"), ("b", "c"), ("c", "a"), ("b", "a")], ("a", "b", "a"), id="the shortest way"
+        ),
     ],
 )
 def test_a_circle_is_found_once_with_its_way(ways, circle):
