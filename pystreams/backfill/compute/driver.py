@@ -30,6 +30,7 @@ from pystreams.backfill.staging.port import Staging
 from pystreams.backfill.staging.staging_folder import new_folder
 from pystreams.clock import Deadline, SystemClock
 from pystreams.engine.failures.lateness import LateRecords, add_up
+from pystreams.engine.failures.unmatched import add_up_unmatched
 from pystreams.errors import FoldingError, StateError
 from pystreams.ids import TopicPartition
 
@@ -301,4 +302,5 @@ def _result(outcomes: Sequence[TaskOutcome], late: Iterable[LateRecords]) -> Sli
         },
         sum((Counter(outcome.left_out) for outcome in outcomes), Counter()),
         tuple(late),
+        tuple(add_up_unmatched(chain.from_iterable(outcome.joins for outcome in outcomes))),
     )

@@ -14,6 +14,7 @@ from pystreams.backfill.exchange.rows import EXCHANGE_SCHEMA, Arrow, Kind, count
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.engine.failures.drop_counts import is_count
 from pystreams.engine.failures.lateness import LateRecords, add_up
+from pystreams.engine.failures.unmatched import add_up_unmatched
 from pystreams.ids import TopicPartition
 
 K = TypeVar("K")
@@ -74,6 +75,7 @@ def _joined(outcomes: Sequence[TaskOutcome]) -> TaskOutcome:
         store_times=_latest([one.store_times for one in outcomes]),
         left_out=_added([one.left_out for one in outcomes]),
         late=tuple(_late(outcomes)),
+        joins=tuple(add_up_unmatched(chain.from_iterable(one.joins for one in outcomes))),
     )
 
 

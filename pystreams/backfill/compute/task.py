@@ -419,6 +419,7 @@ class _TaskRun:
             self._state.times(),
             self._left_out.totals(),
             tuple(self._left_out.late()),
+            tuple(self._left_out.unmatched()),
         )
 
     def _row_of(self, outcome: TaskOutcome) -> Arrow:

@@ -22,6 +22,7 @@ from pystreams.backfill.exchange.rows import (
     repeated,
 )
 from pystreams.engine.failures.lateness import LateRecords
+from pystreams.engine.failures.unmatched import Unmatched
 from pystreams.ids import TopicPartition
 
 _LENGTHS = Struct(">iiq")
@@ -80,8 +81,8 @@ def _earlier(one: int | None, other: int | None) -> int | None:
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
     """``records`` and ``dropped`` count the records that this visit read and dropped (as the metric does: for each
-    window), ``written`` those that it wrote, by partition; ``left_out`` and ``late`` are those of its ``LeftOut``. The
-    others say where the task stands: ``partition_times`` and ``taken`` (records so far, of internal
+    window), ``written`` those that it wrote, by partition; ``left_out``, ``late`` and ``joins`` are those of its
+    ``LeftOut``. The others say where the task stands: ``partition_times`` and ``taken`` (records so far, of internal
     topics) by input topic, ``sequences`` as ``CollectingProducer.sequences``, ``stores`` with a digest for each,
     ``store_times`` as ``TaskStores.times``."""
 
@@ -96,6 +97,7 @@ class TaskOutcome:
     store_times: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     late: Sequence[LateRecords] = ()
+    joins: Sequence[Unmatched] = ()
 
     def to_json(self) -> bytes:
         content = {
@@ -113,6 +115,7 @@ class TaskOutcome:
             "store_times": dict(self.store_times),
             "left_out": dict(self.left_out),
             "late": self.late,
+            "joins": self.joins,
         }
         return json.dumps(content).encode()
 
@@ -135,6 +138,7 @@ class TaskOutcome:
             content.get("store_times", {}),
             content.get("left_out", {}),
             tuple(LateRecords(*late) for late in content.get("late", ())),
+            tuple(map(Unmatched.from_json, content.get("joins", ()))),
         )
 
 

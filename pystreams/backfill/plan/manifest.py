@@ -20,6 +20,7 @@ from uuid import uuid4
 from pystreams.backfill.plan.slices import BackfillPlan
 from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.engine.failures.lateness import LateRecords
+from pystreams.engine.failures.unmatched import Unmatched
 from pystreams.errors import StateError, TopologyError
 from pystreams.ids import TopicPartition
 
@@ -62,13 +63,15 @@ class StoreResult:
 @dataclass(frozen=True, slots=True)
 class SliceResult:
     """The result of a staged slice. ``dropped`` counts as the metric does: a record for each window that dropped it.
-    ``left_out`` counts records by their fate, ``late`` those of them that came too late for a window."""
+    ``left_out`` counts records by their fate, ``late`` those of them that came too late for a window, ``joins`` the
+    records for which joins have found nothing."""
 
     records: int
     dropped: int
     stores: Mapping[str, StoreResult]
     left_out: Mapping[str, int] = field(default_factory=dict)
     late: tuple[LateRecords, ...] = ()
+    joins: tuple[Unmatched, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +225,7 @@ def _slice_json(result: SliceResult) -> dict[str, Any]:
         "stores": stores,
         "left_out": dict(result.left_out),
         "late": result.late,
+        "joins": result.joins,
     }
 
 
@@ -256,6 +260,7 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
                 # Older manifests do not have these.
                 one.get("left_out", {"dropped": one["dropped"]} if one["dropped"] else {}),
                 tuple(LateRecords(*late) for late in one.get("late", ())),
+                tuple(map(Unmatched.from_json, one.get("joins", ()))),
             )
             for index, one in content["slices"].items()
         },

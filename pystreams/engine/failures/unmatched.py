@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pystreams.dsl.operators.partners import Misses, Partner
 from pystreams.engine.failures.origins import Origins
@@ -24,6 +24,12 @@ class Unmatched(NamedTuple):
     partner: Partner
     records: int = 0
     found: bool = False
+
+    @classmethod
+    def from_json(cls, row: Sequence[Any]) -> Unmatched:
+        """The counts that ``json`` has written, and read as lists."""
+        step, where, partner, records, found = row
+        return cls(step, where, Partner(*partner), records, found)
 
     def and_more(self, records: int, *, found: bool) -> Unmatched:
         """With these records."""

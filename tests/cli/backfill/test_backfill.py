@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -85,6 +86,28 @@ def test_the_report_says_how_late_records_were_and_the_numbers_go_on_with_the_ap
     assert pystreams("run", "visits_by_minute", "--until-caught-up").code == 0
     shown[3:5] = ["3", "2 min"]
     assert pystreams("describe", "visits_by_minute", "--late").lines == ["\t".join(shown)]
+
+
+def test_a_join_in_which_no_record_finds_anything_is_reported(folder, pystreams):
+    (folder / "priced.py").write_text(
+        "from pystreams import App\n"
+        "app = App('priced')\n"
+        "prices = app.table('prices', key=str, value=int)\n"
+        "orders = app.stream('orders', key=str, value=int)\n"
+        "orders.join(prices, lambda order, price: order * price, value=int, step='priced').to('sums')\n",
+        encoding="utf-8",
+    )
+    pystreams("topics", "create", "orders", "prices", "sums")
+    pystreams("produce", "orders", "-k", "=", "--value-type", "int", stdin="apple=1\n" * 12)
+    in_vain = pystreams("backfill", "priced", "--json", *HERE)
+    assert "Join priced in " in in_vain.err
+    assert "none of 12 records found a row in table prices; look whether" in in_vain.err
+    (join,) = json.loads(in_vain.out)["joins_in_vain"]
+    assert (join["step"], join["records"], join["partner"]) == ("priced", 12, "a row in table prices")
+    pystreams("produce", "prices", "-k", "=", "--value-type", "int", "--timestamp", "0", stdin="apple=3\n")
+    found = pystreams("backfill", "priced", "--overwrite", "--json", *HERE)
+    assert "none of" not in found.err
+    assert json.loads(found.out)["joins_in_vain"] == []
 
 
 def test_what_is_staged_is_handed_over_later_without_computing_it_again(pystreams, wordcount):

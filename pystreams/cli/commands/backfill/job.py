@@ -38,6 +38,7 @@ from pystreams.cli.commands.backfill.program import Program, load_program
 from pystreams.cli.commands.backfill.progress import Display, display_for_terminal
 from pystreams.cli.commands.backfill.report import (
     note_handed_over,
+    note_joins_in_vain,
     note_left_out,
     show_plan,
     show_report,
@@ -418,6 +419,7 @@ class BackfillJob:
         if not self._options.json:
             show_report(result.plan, result.manifest, emitted, handed_over)
         note_left_out(result.manifest)
+        note_joins_in_vain(result.manifest)
         self._note_next(result)
         if self._options.json:
             print_json(report_json(result.plan, result.manifest, self.place, emitted, handed_over))

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pystreams.cli.terminal.console import note, output, show_table
 from pystreams.dsl.operators.base import FoldingOperation
 from pystreams.engine.failures.lateness import add_up
 from pystreams.engine.failures.left_out import Fate, totals_text
+from pystreams.engine.failures.unmatched import Unmatched, add_up_unmatched, never_found
 from pystreams.topology.nodes import ProcessorNode
 
 if TYPE_CHECKING:
@@ -119,6 +121,17 @@ def note_handed_over(place: str, application_id: str, reference: str, *, before:
             f"Handed over to {place}: {application_id} continues at the cut. Start it: pystreams run "
             f"{reference}"
         )
+
+
+def joins_in_vain(manifest: Manifest) -> list[Unmatched]:
+    """The joins in which no record has found anything."""
+    return never_found(add_up_unmatched(chain.from_iterable(one.joins for one in manifest.slices.values())))
+
+
+def note_joins_in_vain(manifest: Manifest) -> None:
+    """If no record of a join has found anything, print what to look at."""
+    for join in joins_in_vain(manifest):
+        note(f"{join.text[0].upper()}{join.text[1:]}.")
 
 
 def note_left_out(manifest: Manifest) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pystreams.cli.commands.backfill.report import AGGREGATION_COLUMNS, aggregation_rows
+from pystreams.cli.commands.backfill.report import AGGREGATION_COLUMNS, aggregation_rows, joins_in_vain
 from pystreams.times import show_time
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def report_json(
             if one.final
             for name, store in result.stores.items()
         },
+        "joins_in_vain": [one._asdict() | {"partner": one.partner.sought} for one in joins_in_vain(manifest)],
         "emitted": dict(sorted(emitted.items())),
         "handed_over": None if handed_over is None else _handed_over(handed_over),
     }
