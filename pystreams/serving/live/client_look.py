@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +15,7 @@ from pystreams.dsl.operators.base import FoldingOperation
 from pystreams.dsl.operators.session_aggregate import SessionAggregate
 from pystreams.dsl.operators.table_aggregate import TableAggregate, TableReduce
 from pystreams.engine.failures.left_out import Fate
+from pystreams.engine.failures.unmatched import Unmatched
 from pystreams.metrics import Sample, names
 from pystreams.runtime.health import Health
 from pystreams.runtime.streams import Streams
@@ -192,6 +193,7 @@ def _steps(streams: Streams, figures: _Figures) -> list[StepLook]:
         fates[kind.step.name][kind.fate] += records
     late = {one.step: one for one in streams.late_records}
     processed = {step: n for name in _OF_STEPS for step, n in figures.by(_STEP, name).items()}
+    joins = {one.step: one for one in streams.joins}
     steps = [
         StepLook(
             step,
@@ -202,10 +204,20 @@ def _steps(streams: Streams, figures: _Figures) -> list[StepLook]:
             fates[step][Fate.DROPPED],
             fates[step][Fate.SKIPPED],
             fates[step][Fate.DEAD_LETTER],
+            **(_of_join(joins[step]) if step in joins else {}),
         )
-        for step in sorted({*fates, *late, *processed})
+        for step in sorted({*fates, *late, *processed, *joins})
     ]
     return sorted(steps, key=lambda one: -(one.dropped + one.skipped + one.dead_letters))
+
+
+def _of_join(join: Unmatched) -> dict[str, Any]:
+    return {
+        "missed": join.records,
+        "found": int(join.found),
+        "sought": f"{join.partner.looking} found {join.partner.sought}",
+        "hint": join.partner.hint,
+    }
 
 
 def _read_before_write(built: BuiltTopology) -> frozenset[str]:

@@ -123,6 +123,29 @@ def test_a_stream_time_ahead_of_the_clock_is_marked_and_a_far_year_is_readable(l
         expect(row(page, "0_0").locator(".when")).not_to_have_attribute("data-status", "warn")
 
 
+def test_a_join_in_which_no_record_finds_anything_is_marked_until_one_does(log, visit):
+    log.create("orders", "prices", "sums")
+    app = log.app("joins")
+    prices = app.table("prices", key=str, value=int)
+    orders = app.stream("orders", key=str, value=int)
+    orders.join(prices, lambda order, price: order * price, value=int, step="priced").to("sums")
+    log.write("orders", [("apple", 1, n) for n in range(12)])
+    with shown(streams := Streams(app, broker=log.broker)) as address:
+        streams.start()
+        caught_up(streams)
+        page = visit(address)
+        label = page.locator(".badge[data-of='priced']")
+        expect(label).to_have_text(re.compile("^finds nothing"))
+        expect(label).to_have_attribute("data-status", "warn")
+        expect(label).to_have_attribute(
+            "aria-label", re.compile("none of 12 records found a row in table prices; look whether")
+        )
+        log.write("prices", [("apple", 3, 0)])
+        caught_up(streams)
+        log.write("orders", [("apple", 1, 20)])
+        expect(label).to_have_count(0)
+
+
 def test_the_share_of_reads_that_a_cache_has_answered_is_exact_at_the_level_debug(log, visit):
     log.create("in", "out")
     log.write("in", [(str(n % 5), 1, n) for n in range(100)])

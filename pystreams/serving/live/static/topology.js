@@ -10,6 +10,9 @@ const HEIGHT = 17;
 // A picture that is too wide for the page is made smaller, as far as it can be read; then it scrolls.
 const SCALE_MIN = 0.68;
 
+// Nothing is said of a join in which fewer records have found nothing, as in the last line of a run.
+const MISSED_MIN = 10;
+
 const badges = new Map();
 
 export function showTopology(model) {
@@ -89,7 +92,12 @@ function ofStep(step) {
     texts.push(`${short(failed)} failed`);
     words.push(`${plural(step.dead_letters, "dead letter")}, ${number(step.skipped)} skipped`);
   }
-  const status = failed ? "bad" : step.dropped || step.late ? "warn" : "plain";
+  const inVain = step.missed >= MISSED_MIN && !step.found;
+  if (inVain) {
+    texts.push("finds nothing");
+    words.push(`none of ${number(step.missed)} ${step.sought}; look ${step.hint}`);
+  }
+  const status = failed ? "bad" : step.dropped || step.late || inVain ? "warn" : "plain";
   return texts.length ? { text: texts.join(" · "), words: words.join("; "), status } : null;
 }
 
