@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import msgspec.inspect as kinds
+from msgspec.inspect import is_struct
 
 from pystreams.errors import TopologyError
 
@@ -33,7 +34,7 @@ class Shape:
             raise TopologyError(
                 f"there is no serde for the type {type_name(type_)}",
                 why=_why_not_a_type(type_) or str(error),
-                hint=_class_to_give(type_) or SUPPORTED,
+                hint=_type_to_give(type_) or SUPPORTED,
             ) from error
         pydantic = holds_sets = untyped = False
         for kind in _reachable(root):
@@ -95,11 +96,16 @@ def _why_not_a_type(type_: Any) -> str:
     return f"it is a value of the type {type(type_).__qualname__}, not a type" if _is_value(type_) else ""
 
 
-def _class_to_give(type_: Any) -> str:
-    """The hint for a value in place of its type, and for a type in quotes; empty for everything else."""
+def _type_to_give(type_: Any) -> str:
+    """The hint for a value in place of its type, and for a type in quotes; empty where it is not clear what is meant:
+    ``{"a": int}`` may be many things."""
     if isinstance(type_, str):
         return f"write the type without quotes: {type_}" if type_.isidentifier() else ""
-    return f"give the type itself: {type(type_).__qualname__}" if _is_value(type_) else ""
+    if isinstance(type_, list) and len(type_) == 1 and isinstance(type_[0], type):
+        return f"write list[{type_name(type_[0])}]"
+    cls = type(type_)
+    plain = cls in (int, float, bool) or is_struct(type_) or is_dataclass(type_) or _is_pydantic(cls)
+    return f"give the type itself: {cls.__qualname__}" if _is_value(type_) and plain else ""
 
 
 def type_name(type_: Any) -> str:

@@ -48,24 +48,22 @@ def losing_topics(
 
 
 def as_topics_are(before: LastRun, now: Shape, found: Sequence[Change], waiting: Waiting) -> list[Change]:
-    """``found``, with what becomes of the records that repartition topics hold now: what holds none loses none."""
+    """``found``, with what becomes of the records that repartition topics hold now: an empty topic loses nothing."""
     losing = losing_topics(before, now, found, waiting)
-    return [
-        _lost_now(losing[change.name])
-        if change.name in losing
-        else _lost_nothing(change)
-        if change.kind == "repartition topic" and change.loses
-        else change
-        for change in found
-    ]
+    return [_as_it_is(change, losing.get(change.name)) for change in found]
 
 
-def _lost_now(change: Change) -> Change:
-    return replace(change, verdict=Verdict.LOST) if change.verdict is Verdict.GONE else change
-
-
-def _lost_nothing(change: Change) -> Change:
-    return replace(change, verdict=Verdict.CHANGED, why=f"{change.why} (it is empty now)")
+def _as_it_is(change: Change, losing: Change | None) -> Change:
+    """``losing``: what ``losing_topics`` says of the same topic."""
+    if change.kind != "repartition topic":
+        return change
+    if losing is not None:
+        return replace(losing, verdict=Verdict.LOST) if losing.verdict is Verdict.GONE else losing
+    if not change.loses:
+        return change
+    why = change.why.partition(": stop the old version")[0]
+    empty = "it is empty now, and must be empty when the old version stops"
+    return replace(change, verdict=Verdict.CHANGED, why=f"{why}: {empty}")
 
 
 def has_other_partitions(change: Change, before: Shape, now: Shape) -> bool:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
+
 from pystreams.broker.port import Admin
 from pystreams.ids import TopicPartition
 
 
-def unprocessed(admin: Admin, application_id: str, topic: str) -> int:
-    """How many records of ``topic`` are behind the committed offsets of the application; 0 if there is no such topic.
-    Raises ``BrokerError``."""
-    count = admin.partition_counts().get(topic, 0)
-    partitions = [TopicPartition(topic, partition) for partition in range(count)]
+def unprocessed(admin: Admin, application_id: str, topics: Collection[str]) -> Counter[str]:
+    """By topic, the number of records that are behind the committed offsets of the application; 0 if there is no such
+    topic. Raises ``BrokerError``."""
+    counts = admin.partition_counts()
+    partitions = [
+        TopicPartition(topic, partition) for topic in topics for partition in range(counts.get(topic, 0))
+    ]
     beginnings, ends = admin.beginning_offsets(partitions), admin.end_offsets(partitions)
     committed = admin.group_offsets(application_id)
-    reached = {p: max(beginnings[p], committed[p].offset if p in committed else 0) for p in partitions}
-    return sum(max(0, ends[p] - reached[p]) for p in partitions)
+    waiting: Counter[str] = Counter()
+    for partition in partitions:
+        reached = committed[partition].offset if partition in committed else 0
+        waiting[partition.topic] += max(0, ends[partition] - max(beginnings[partition], reached))
+    return waiting

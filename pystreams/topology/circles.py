@@ -13,7 +13,8 @@ Circle = tuple[str, ...]
 
 def circles(subtopologies: Sequence[SubTopology]) -> list[Circle]:
     """The shortest way of records from each topic back to it, once for the same topics; it begins with a topic of the
-    user's. Topics that are chosen for each record are unknown, and left out."""
+    user's. Not found are ways through topics that are chosen for each record, through rows of tables that records are
+    joined with, and through dead-letter topics."""
     found: dict[frozenset[str], Circle] = {}
     internal = {topic for sub in subtopologies for topic in sub.repartition_source_topics}
     written = {topic for sub in subtopologies for topic in sub.sink_topics}
@@ -28,7 +29,7 @@ def in_words(circle: Circle) -> str:
     """A circle, for people."""
     return (
         f"this application reads {circle[0]} and writes to it ({' -> '.join(circle)}): its records come back for ever,"
-        " and the topics grow without end, unless a step on this way filters them. If that is not meant, write to"
+        " and the topics grow without end, unless a step on this way drops them. If that is not meant, write to"
         " another topic"
     )
 

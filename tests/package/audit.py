@@ -1,8 +1,8 @@
 """Audits all locked versions: ``make audit`` runs it in an environment of its own.
 
-pip-audit looks them up in PyPI's database of known vulnerabilities. Where that cannot be reached, as behind a mirror of
-the index, the files of the lock are compared with those of the index instead: a file that has other content now, or a
-version that was withdrawn, is found at least.
+pip-audit looks them up in PyPI's database of known vulnerabilities. Where that does not answer, as behind a mirror of
+the index, the files of the lock are compared with those of the index: at least a file that has other content now, or
+was withdrawn or deleted, is found. An audit that could look up nothing fails.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -53,23 +53,22 @@ def findings(report: Mapping[str, Any]) -> Findings:
         if "skip_reason" in package:
             found.unknown.append(package["name"])
         for one in package.get("vulns", ()):
-            mended = ", ".join(one["fix_versions"]) or "no version yet"
+            fixed = ", ".join(one["fix_versions"]) or "no version yet"
             found.vulnerabilities.append(
-                f"{package['name']} {package['version']}: {one['id']}, mended in {mended}"
+                f"{package['name']} {package['version']}: {one['id']}, fixed in {fixed}"
             )
     return found
 
 
 def locked_files(lock: Mapping[str, Any]) -> dict[str, Hashes]:
-    """The hashes of each package that ``uv.lock`` takes from an index."""
-    found = {}
+    """The hashes of each package that ``uv.lock`` takes from an index, of all versions that it has of it."""
+    found: dict[str, dict[str, str]] = {}
     for package in lock["package"]:
         if "registry" in package["source"]:
             files = [*package.get("wheels", ()), *([package["sdist"]] if "sdist" in package else ())]
-            found[package["name"]] = {
-                _file_name(file["url"]): file["hash"].removeprefix("sha256:") for file in files
-            }
-    return found
+            hashes = {_file_name(file["url"]): file["hash"].removeprefix("sha256:") for file in files}
+            found.setdefault(package["name"], {}).update(hashes)
+    return dict(found)
 
 
 def _file_name(url: str) -> str:
@@ -77,20 +76,20 @@ def _file_name(url: str) -> str:
 
 
 def differences(package: str, hashes: Hashes, offered: Iterable[IndexFile]) -> Iterator[str]:
-    """A line for each file of the lock that the index has with other content, or has withdrawn. Raises
-    ``LookupError`` if the index has none of them."""
-    there = [file for file in offered if file.name in hashes]
-    if not there:
-        raise LookupError(f"the index has no file of {package} that is in the lock")
-    for file in there:
-        if file.sha256 is not None and file.sha256 != hashes[file.name]:
-            yield f"{package}: {file.name} has another content in the index than in the lock"
-        if file.withdrawn:
-            yield f"{package}: {file.name} was withdrawn from the index"
+    """A line for each file of the lock that the index does not have, has withdrawn, or has with other content."""
+    there = {file.name: file for file in offered}
+    for name, sha256 in hashes.items():
+        file = there.get(name)
+        if file is None:
+            yield f"{package}: {name} is not in the index"
+        elif file.sha256 not in (None, sha256):
+            yield f"{package}: {name} has other content in the index than in the lock"
+        elif file.withdrawn:
+            yield f"{package}: {name} was withdrawn from the index"
 
 
 def pip_audit() -> Findings:
-    """Run pip-audit. Raises ``SystemExit`` if it gives no report."""
+    """Run pip-audit. If its database cannot be reached, it knows no package."""
     ran = subprocess.run(
         [
             *(sys.executable, "-m", "pip_audit", "--no-deps", "--disable-pip", "--progress-spinner", "off"),
@@ -100,20 +99,24 @@ def pip_audit() -> Findings:
         text=True,
         check=False,
     )
-    if not ran.stdout:
-        raise SystemExit(f"pip-audit failed:\n{ran.stderr}")
-    return findings(json.loads(ran.stdout))
+    if ran.stdout:
+        return findings(json.loads(ran.stdout))
+    print(f"pip-audit gives no report: {ran.stderr.strip()}")
+    lines = LOCKED.read_text(encoding="utf-8").splitlines()
+    return Findings([], [line.partition("==")[0] for line in lines if "==" in line])
 
 
 def compare_with_index(files: Mapping[str, Hashes]) -> dict[str, list[str]]:
     """By package, its differences from the index that pip uses; without the packages for which the index does not
     answer."""
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT, PyPISimple
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT, NoSuchProjectError, PyPISimple
     from requests import RequestException
 
     def compare(name: str) -> list[str] | None:
         try:
             offered = index.get_project_page(name).packages
+        except NoSuchProjectError:
+            offered = []
         except RequestException:
             return None
         shown = [
@@ -147,19 +150,23 @@ def main() -> int:
     changed = [line for lines in compared.values() for line in lines]
     for line in (*found.vulnerabilities, *changed):
         print(line)
-    print(summary(found, len(compared), len(changed)))
-    return 1 if found.vulnerabilities or changed else 0
+    not_compared = [name for name in found.unknown if name not in compared]
+    print(summary(found, len(compared), len(changed), not_compared))
+    return 1 if found.vulnerabilities or changed or not_compared else 0
 
 
-def summary(found: Findings, compared: int, changed: int) -> str:
+def summary(found: Findings, compared: int, changed: int, not_compared: Sequence[str]) -> str:
     """What was looked at, and what was not."""
     known = f"Known vulnerabilities: {len(found.vulnerabilities) or 'none'}."
     if not found.unknown:
         return known
-    return (
-        f"{known} PyPI's database has no answer for {len(found.unknown)} packages; {compared} of these were compared"
-        f" with the index by the hashes of their files. Differences: {changed or 'none'}."
+    text = (
+        f"PyPI's database does not answer for {len(found.unknown)} packages. By their hashes, {compared} of these were"
+        f" compared with the index; differences: {changed or 'none'}."
     )
+    if found.vulnerabilities:
+        text += f" {known}"
+    return f"{text} Not looked at: {', '.join(not_compared)}." if not_compared else text
 
 
 if __name__ == "__main__":

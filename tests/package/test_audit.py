@@ -6,7 +6,8 @@ import tomllib
 
 import pytest
 
-from tests.package.audit import LOCK, Findings, IndexFile, differences, findings, locked_files, summary
+from tests.package import audit
+from tests.package.audit import LOCK, Findings, IndexFile, differences, findings, locked_files
 
 REPORT = {
     "dependencies": [
@@ -17,14 +18,15 @@ REPORT = {
     ]
 }
 
+WHEEL = IndexFile("a-1-py3-none-any.whl", "11", False)
 HASHES = {"a-1-py3-none-any.whl": "11", "a-1.tar.gz": "22"}
 
 
-def test_each_vulnerability_names_the_version_that_mends_it_and_unknown_packages_are_no_sound_ones():
+def test_each_vulnerability_names_the_version_that_fixes_it_and_unknown_packages_are_no_sound_ones():
     assert findings(REPORT) == Findings(
         [
-            "weak 2.1: PYSEC-1, mended in 2.2, 3.0",
-            "broken 0.1: PYSEC-2, mended in no version yet",
+            "weak 2.1: PYSEC-1, fixed in 2.2, 3.0",
+            "broken 0.1: PYSEC-2, fixed in no version yet",
         ],
         ["private"],
     )
@@ -33,38 +35,50 @@ def test_each_vulnerability_names_the_version_that_mends_it_and_unknown_packages
 @pytest.mark.parametrize(
     "offered,found",
     [
-        pytest.param([IndexFile("a-1.tar.gz", "22", False)], [], id="as locked"),
-        pytest.param([IndexFile("a-1.tar.gz", None, False)], [], id="an index without hashes"),
+        pytest.param([WHEEL, IndexFile("a-1.tar.gz", "22", False)], [], id="as locked"),
+        pytest.param([WHEEL, IndexFile("a-1.tar.gz", None, False)], [], id="an index without hashes"),
         pytest.param(
-            [IndexFile("a-1.tar.gz", "33", False), IndexFile("a-2.tar.gz", "44", False)],
-            ["a: a-1.tar.gz has another content in the index than in the lock"],
-            id="another content",
+            [WHEEL, IndexFile("a-1.tar.gz", "33", False), IndexFile("a-2.tar.gz", "44", False)],
+            ["a: a-1.tar.gz has other content in the index than in the lock"],
+            id="other content",
         ),
         pytest.param(
-            [IndexFile("a-1-py3-none-any.whl", "11", True)],
-            ["a: a-1-py3-none-any.whl was withdrawn from the index"],
+            [WHEEL, IndexFile("a-1.tar.gz", "22", True)],
+            ["a: a-1.tar.gz was withdrawn from the index"],
             id="withdrawn",
         ),
+        pytest.param([WHEEL], ["a: a-1.tar.gz is not in the index"], id="deleted"),
     ],
 )
 def test_files_of_the_index_are_compared_with_the_lock(offered, found):
     assert list(differences("a", HASHES, offered)) == found
 
 
-def test_an_index_without_the_locked_files_cannot_be_compared():
-    with pytest.raises(LookupError, match="no file of a"):
-        list(differences("a", HASHES, [IndexFile("a-2.tar.gz", "22", False)]))
+@pytest.mark.parametrize(
+    "found,compared,code,line",
+    [
+        pytest.param(Findings([], []), {}, 0, "Known vulnerabilities: none.", id="all known and sound"),
+        pytest.param(Findings(["weak"], []), {}, 1, "Known vulnerabilities: 1.", id="a vulnerability"),
+        pytest.param(Findings([], ["numpy"]), {"numpy": []}, 0, "differences: none.", id="as in the index"),
+        pytest.param(Findings([], ["numpy"]), {"numpy": ["changed"]}, 1, "differences: 1.", id="changed"),
+        pytest.param(Findings([], ["numpy"]), {}, 1, "Not looked at: numpy.", id="the index does not answer"),
+        pytest.param(Findings([], ["ours"]), {}, 1, "Not looked at: ours.", id="not in the lock"),
+    ],
+)
+def test_an_audit_fails_for_what_it_finds_and_for_what_it_could_not_look_up(
+    monkeypatch, capsys, found, compared, code, line
+):
+    monkeypatch.setattr(audit, "pip_audit", lambda: found)
+    monkeypatch.setattr(audit, "compare_with_index", lambda files: compared)
+    assert audit.main() == code
+    assert capsys.readouterr().out.endswith(f"{line}\n")
 
 
-def test_every_package_of_an_index_in_the_lock_has_hashes():
-    locked = locked_files(tomllib.loads(LOCK.read_text(encoding="utf-8")))
+def test_every_package_of_an_index_in_the_lock_has_hashes_of_all_its_versions():
+    lock = tomllib.loads(LOCK.read_text(encoding="utf-8"))
+    locked = locked_files(lock)
     assert {"msgspec", "confluent-kafka", "rocksdict"} <= locked.keys()
+    for package in lock["package"]:
+        if "registry" in package["source"]:
+            assert any(f"-{package['version']}" in name for name in locked[package["name"]]), package["name"]
     assert all(hashes and all(len(sha256) == 64 for sha256 in hashes.values()) for hashes in locked.values())
-
-
-def test_the_last_line_says_what_was_not_looked_up():
-    assert summary(Findings([], []), 0, 0) == "Known vulnerabilities: none."
-    assert summary(Findings(["x"], ["a", "b"]), 1, 0) == (
-        "Known vulnerabilities: 1. PyPI's database has no answer for 2 packages; 1 of these were compared with the"
-        " index by the hashes of their files. Differences: none."
-    )

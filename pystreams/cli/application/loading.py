@@ -135,12 +135,15 @@ def _import_failed(reference: str, error: BaseException) -> AppLoadError:
 
 
 def _nearest_attribute(owner: object, name: str) -> str:
-    """The attribute that was probably meant. If none is similar, all methods of a class of pystreams."""
+    """The attribute that was probably meant. If none is similar, all that a class of pystreams or its object has."""
     names = [known for known in dir(owner) if not known.startswith("_")]
     cls = owner if isinstance(owner, type) else type(owner)
-    methods = [known for known in names if callable(getattr(cls, known, None))]
-    ours = cls.__module__.partition(".")[0] == "pystreams"
-    return did_you_mean(name, names) or (f"{cls.__name__} has {listing(methods, most=60)}" if ours else "")
+    if cls is owner:  # the fields of its objects are no use to it
+        names = [known for known in names if callable(getattr(cls, known, None))]
+    ours = cls.__module__.partition(".")[0] == "pystreams" and not issubclass(cls, BaseException)
+    return did_you_mean(name, names) or (
+        f"{cls.__name__} has {listing(names, most=60)}" if ours and names else ""
+    )
 
 
 def _dotted(reference: str) -> str:

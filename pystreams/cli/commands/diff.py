@@ -99,7 +99,7 @@ def show_changes(
     last: LastRun, after: Any, say: Callable[[str], None] = note, waiting: Waiting | None = None
 ) -> Outcome:
     """Show what the new version ``after`` (an object of ``describe --format json``) does to the content of ``last``.
-    ``say`` gets what is not in the table; ``waiting`` is None if the log is not known."""
+    ``say`` gets what is not in the table; ``waiting`` is None if the log was not asked."""
     found = _changes(last, after, waiting)
     outcome = _outcome(last.topology, after["topology"], found)
     if last.topology != after["topology"]:
@@ -239,10 +239,9 @@ def _last_run_in_log(config: StreamsConfig, directory: StateDirectory) -> tuple[
             if last is None:
                 return None
             internal = {topic for part in last.topology for topic in part.get("internal", {})}
-            counts = {topic: unprocessed(admin, config.application_id, topic) for topic in internal}
+            return last, unprocessed(admin, config.application_id, internal).__getitem__
     except BrokerUnavailableError:
         return None
-    return last, lambda topic: counts.get(topic, 0)
 
 
 def read_shape(path: Path) -> Any:

@@ -10,7 +10,7 @@ from pystreams.cli.connection import open_admin, open_broker_of
 from pystreams.cli.terminal.console import note, show_table
 from pystreams.clock import SystemClock
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.times import AHEAD_MAX_MS, spell_ms
+from pystreams.times import spell_ms
 
 if TYPE_CHECKING:
     from pystreams.broker.port import CommittedOffset
@@ -35,7 +35,7 @@ def show_late(app: Any, config: StreamsConfig) -> None:
     show_table(["step", "store", "grace", "too late", "late by", "grace needed"], rows)
     for late in found:
         if late.has_wrong_times:
-            note(f"No grace helps {late.where}: {late.remedy}")
+            note(f"No grace would have kept all records of {late.where}: {late.remedy}")
 
 
 def late_rows(built: BuiltTopology, found: Sequence[LateRecords]) -> Iterator[list[str]]:
@@ -61,7 +61,7 @@ def late_records(
     """The late records that all tasks have counted with their commits, by step. ``now_ms`` is the clock's time: no
     grace helps a task whose stream time is far ahead of it."""
     from pystreams.engine.failures.drop_counts import committed_late
-    from pystreams.engine.failures.lateness import add_up
+    from pystreams.engine.failures.lateness import add_up, ahead_of_clock
     from pystreams.engine.offset_metadata import merge_committed
 
     by_task: dict[TaskId, dict[TopicPartition, CommittedOffset]] = defaultdict(dict)
@@ -71,7 +71,7 @@ def late_records(
                 by_task[TaskId(sub.id, partition.partition)][partition] = offset
     tasks = [merge_committed(offsets) for offsets in by_task.values()]
     return add_up(
-        late._replace(ahead_time=task.stream_time if task.stream_time > now_ms + AHEAD_MAX_MS else 0)
+        late._replace(ahead_time=ahead_of_clock(task.stream_time, now_ms))
         for task in tasks
         for late in committed_late(task.own)
     )

@@ -47,7 +47,7 @@ def log_last_line(meter: Meter, counts: LastCounts, *, failed: bool, workers: st
         "elapsed_s": round(meter.elapsed_s(), 3),
         "left_out": dict(left_out),
         "late": [one._asdict() for one in late],
-        "joins_in_vain": [one._asdict() | {"partner": one.partner.sought} for one in in_vain],
+        "joins_in_vain": [one.as_fields for one in in_vain],
     }
     level = logging.WARNING if wrong else logging.INFO
     command_log.log(level, "%s: %s.", ending, text, extra={"fields": fields})

@@ -51,8 +51,7 @@ class Late(NamedTuple):
     def ahead_time(self) -> int:
         """Stream time if it is more than a day ahead of the clock, because of a wrong timestamp, which no grace mends;
         else 0."""
-        limit_ms = self.now_ms + AHEAD_MAX_MS if self.now_ms >= _REAL_CLOCK_MS else FAR_FUTURE_MS
-        return self.stream_time if self.stream_time > limit_ms else 0
+        return ahead_of_clock(self.stream_time, self.now_ms)
 
     @property
     def spelled(self) -> str:
@@ -82,6 +81,12 @@ class Late(NamedTuple):
         return DroppedRecordError(
             what, why=self._why, hint=self._remedy, facts={name: str(value) for name, value in facts.items()}
         )
+
+
+def ahead_of_clock(stream_time: int, now_ms: int) -> int:
+    """Stream time if it is more than a day ahead of the clock, else 0."""
+    limit_ms = now_ms + AHEAD_MAX_MS if now_ms >= _REAL_CLOCK_MS else FAR_FUTURE_MS
+    return stream_time if stream_time > limit_ms else 0
 
 
 #: Why a record is decades late.

@@ -36,6 +36,17 @@ class Unmatched(NamedTuple):
         return self._replace(records=self.records + records, found=self.found or found)
 
     @property
+    def as_fields(self) -> dict[str, object]:
+        """For programs: the step, its place, the number of records, what they looked for, and a hint."""
+        return {
+            "step": self.step,
+            "where": self.where,
+            "records": self.records,
+            "partner": self.partner.sought,
+            "hint": self.partner.hint,
+        }
+
+    @property
     def text(self) -> str:
         """``join enrich in priced (app.py:12): none of 12 records found a row in table prices; look whether ...``."""
         step = f"{self.step} in {self.where}" if self.where else self.step

@@ -61,8 +61,9 @@ def prepare(
     cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
     cleanup.at_start(config.state_cleanup_dir_max_age_ms)
     in_use = take_over.carry_out(plan)
-    for circle in circles(built.subtopologies):
-        log.warning("%s", in_words(circle))
+    if worker in (None, 1):  # the others have the same program
+        for circle in circles(built.subtopologies):
+            log.warning("%s", in_words(circle))
     allow_open_files()
     resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
     log.info(

@@ -112,7 +112,7 @@ class ClientTakeOver:
         return plan_take_over(last, self._built, accepted, self._broker.description, self._waiting)
 
     def _waiting(self, topic: str) -> int:
-        return unprocessed(self._admin, self._built.application_id, topic)
+        return unprocessed(self._admin, self._built.application_id, [topic])[topic]
 
     def _last(self) -> LastRun | None:
         """The last run. Without a record of it, changelogs with former names show that their stores existed."""

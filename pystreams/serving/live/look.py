@@ -86,9 +86,9 @@ class ThreadLook(msgspec.Struct, frozen=True):
 class StepLook(msgspec.Struct, frozen=True):
     """The records of a step. ``late`` ones came too late for a window, by ``late_ms`` at most, and a grace of
     ``grace_ms`` would have kept them; they are also ``dropped``, or dead letters. ``processed`` is None where steps are
-    not counted. Of a join ``missed`` counts the records that found nothing; of some joins only as long as
-    ``found`` is 0, which 1 record changes. ``sought`` says which of them (``records found a row in table prices``),
-    ``hint`` where to look if none does."""
+    not counted. Of a join ``missed`` counts the records that found nothing; some joins stop counting when a
+    record finds something, and ``found`` is 1 then. ``sought`` says what they look for (``records found a row in table
+    prices``), ``hint`` what to look at if none does."""
 
     step: str
     processed: int | None = None

@@ -43,8 +43,8 @@ def entry_bytes(key_bytes: int, value_bytes: int, context: RecordContext) -> int
 class CacheEntry(msgspec.Struct, gc=False, eq=False):
     """A cached item. ``updated`` orders dirty entries by their last update; 0 means clean.
 
-    The garbage collector does not look at entries: a cache holds hundreds of thousands, and nothing in one refers back
-    to it. Otherwise a full collection would stop all threads for a tenth of a second.
+    The garbage collector does not look at entries: a cache holds a hundred thousand, and if it did, a full collection
+    would stop all threads for a tenth of a second. That is safe because nothing in an entry refers back to it.
     """
 
     key: Any

@@ -152,17 +152,24 @@ def test_a_mistake_in_the_topology_keeps_its_own_message(pystreams, program):
 
 
 @pytest.mark.parametrize(
-    "method,hint",
-    [("tumblin", "did you mean tumbling?"), ("of", "TimeWindows has hopping, tumbling")],
-    ids=["similar", "unlike any"],
+    "wrong,hint",
+    [
+        pytest.param("TimeWindows.tumblin(1)", "did you mean tumbling?", id="similar"),
+        pytest.param("TimeWindows.of(1)", "TimeWindows has hopping, tumbling", id="unlike any"),
+        pytest.param("Record(1, 2, 3).ort", "Record has headers, key, timestamp, value", id="of an object"),
+    ],
 )
-def test_a_method_that_a_class_of_pystreams_lacks_is_answered_with_what_it_has(
-    pystreams, program, method, hint
-):
-    program(f"windows_{method}.py", f"import pystreams\npystreams.TimeWindows.{method}(1)\n")
-    answered = pystreams("describe", f"windows_{method}")
+def test_what_a_class_of_pystreams_lacks_is_answered_with_what_it_has(pystreams, program, wrong, hint):
+    name = f"wrong_{wrong.partition('.')[2].partition('(')[0]}"
+    program(f"{name}.py", f"import pystreams\npystreams.{wrong}\n")
+    answered = pystreams("describe", name)
     assert answered.code == 3
     assert hint in answered.err
+
+
+def test_an_error_of_pystreams_is_not_answered_with_what_exceptions_have(pystreams, program):
+    program("wrong_error.py", "import pystreams\npystreams.TopologyError('x').ort\n")
+    assert "has add_note" not in pystreams("describe", "wrong_error").err
 
 
 def test_every_command_that_takes_an_application_answers_in_the_same_way(pystreams, program):

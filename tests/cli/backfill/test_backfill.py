@@ -88,7 +88,7 @@ def test_the_report_says_how_late_records_were_and_the_numbers_go_on_with_the_ap
     assert pystreams("describe", "visits_by_minute", "--late").lines == ["\t".join(shown)]
 
 
-def test_a_join_in_which_no_record_finds_anything_is_reported(folder, pystreams):
+def test_a_join_in_which_none_of_ten_records_or_more_finds_anything_is_reported(folder, pystreams):
     (folder / "priced.py").write_text(
         "from pystreams import App\n"
         "app = App('priced')\n"
@@ -98,8 +98,12 @@ def test_a_join_in_which_no_record_finds_anything_is_reported(folder, pystreams)
         encoding="utf-8",
     )
     pystreams("topics", "create", "orders", "prices", "sums")
-    pystreams("produce", "orders", "-k", "=", "--value-type", "int", stdin="apple=1\n" * 12)
-    in_vain = pystreams("backfill", "priced", "--json", *HERE)
+    order = ("produce", "orders", "-k", "=", "--value-type", "int")
+    pystreams(*order, stdin="apple=1\n" * 9)
+    few = pystreams("backfill", "priced", "--json", *HERE)
+    assert json.loads(few.out)["joins_in_vain"] == []
+    pystreams(*order, stdin="apple=1\n" * 3)
+    in_vain = pystreams("backfill", "priced", "--overwrite", "--json", *HERE)
     assert "Join priced in " in in_vain.err
     assert "none of 12 records found a row in table prices; look whether" in in_vain.err
     (join,) = json.loads(in_vain.out)["joins_in_vain"]

@@ -57,7 +57,7 @@ def leave_a_record() -> None:
     "program,verdict,why",
     [
         pytest.param(OTHER_NAME, "gone", "stop the old version when it has caught up", id="another name"),
-        pytest.param(OTHER_TYPE, "changed", "(it is empty now)", id="another type"),
+        pytest.param(OTHER_TYPE, "changed", "it is empty now, and must be empty", id="another type"),
     ],
 )
 def test_an_empty_topic_loses_nothing(ran, diff, pystreams, program, verdict, why):

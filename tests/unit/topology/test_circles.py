@@ -34,22 +34,25 @@ def test_records_that_only_go_forward_are_in_no_circle(ways):
 
 
 @pytest.mark.parametrize(
-    "ways,circle",
+    "ways,all_circles",
     [
-        pytest.param([("in", "in")], ("in", "in"), id="written to where it was read"),
-        pytest.param([("a", "b"), ("b", "a")], ("a", "b", "a"), id="over another topic"),
+        pytest.param([("in", "in")], [("in", "in")], id="written to where it was read"),
+        pytest.param([("a", "b"), ("b", "a")], [("a", "b", "a")], id="over another topic"),
         pytest.param(
-            [("in", "a"), ("a", "b"), ("b", "c"), ("c", "a"), ("b", "out")], ("a", "b", "c", "a"), id="behind"
+            [("in", "a"), ("a", "b"), ("b", "c"), ("c", "a"), ("b", "out")],
+            [("a", "b", "c", "a")],
+            id="behind",
         ),
         pytest.param(
-            [("a", "b"), ("b", "c"), ("c", "a"), ("b", "a")], ("a", "b", "a"), id="the shortest way"
+            [("a", "b"), ("b", "c"), ("c", "a"), ("b", "a")],
+            [("a", "b", "a"), ("c", "a", "b", "c")],
+            id="the shortest way",
         ),
     ],
 )
-def test_a_circle_is_found_once_with_its_way(ways, circle):
-    assert circle in found(app_with(*ways))
-    assert len({frozenset(way) for way in found(app_with(*ways))}) == len(found(app_with(*ways)))
-    assert " -> ".join(circle) in in_words(circle)
+def test_a_circle_is_found_once_with_its_way(ways, all_circles):
+    assert found(app_with(*ways)) == all_circles
+    assert " -> ".join(all_circles[0]) in in_words(all_circles[0])
 
 
 def test_a_circle_through_a_repartition_topic_names_it():

@@ -124,12 +124,12 @@ def note_handed_over(place: str, application_id: str, reference: str, *, before:
 
 
 def joins_in_vain(manifest: Manifest) -> list[Unmatched]:
-    """The joins in which no record has found anything."""
+    """The joins in which many records have found nothing, and none has found anything."""
     return never_found(add_up_unmatched(chain.from_iterable(one.joins for one in manifest.slices.values())))
 
 
 def note_joins_in_vain(manifest: Manifest) -> None:
-    """If no record of a join has found anything, print what to look at."""
+    """If many records of a join have found nothing, and none anything, print what to look at."""
     for join in joins_in_vain(manifest):
         note(f"{join.text[0].upper()}{join.text[1:]}.")
 

@@ -75,7 +75,7 @@ def report_json(
             if one.final
             for name, store in result.stores.items()
         },
-        "joins_in_vain": [one._asdict() | {"partner": one.partner.sought} for one in joins_in_vain(manifest)],
+        "joins_in_vain": [one.as_fields for one in joins_in_vain(manifest)],
         "emitted": dict(sorted(emitted.items())),
         "handed_over": None if handed_over is None else _handed_over(handed_over),
     }

@@ -135,7 +135,7 @@ function topics(state, tasks) {
 }
 
 // Rows of several clients with the same name as one: numbers are added up, but for those of which the greatest counts.
-// Texts are the same in all of them.
+// A text is the same in all of them, or empty.
 function merged(rows, key, greatest) {
   const found = new Map();
   for (const row of rows) {
@@ -145,6 +145,7 @@ function merged(rows, key, greatest) {
       continue;
     }
     for (const [name, value] of Object.entries(row)) {
+      if (typeof value === "string") before[name] ||= value;
       if (typeof value !== "number") continue;
       before[name] = greatest.includes(name) ? Math.max(before[name], value) : (before[name] ?? 0) + value;
     }
