@@ -131,8 +131,8 @@ def test_a_collector_that_never_answers_costs_one_warning_of_each_kind_and_five_
         )
         run.ends_with(0)
     assert "all is committed: 40 records" in run.text
-    assert run.text.count("metrics for OpenTelemetry are lost") == max(1, workers)
-    # A worker that has come too late for the records has no traces to send.
-    assert 1 <= run.text.count("traces for OpenTelemetry are lost") <= max(1, workers)
+    # A worker may come too late for the records, and even for its first metrics: all is over then.
+    for kind in ("metrics", "traces"):
+        assert 1 <= run.text.count(f"{kind} for OpenTelemetry are lost") <= max(1, workers)
     assert "opentelemetry.sdk" not in run.text
     assert "Traceback" not in run.text
