@@ -89,7 +89,7 @@ def test_the_report_says_how_late_records_were_and_the_numbers_go_on_with_the_ap
 
 
 def test_a_join_in_which_none_of_ten_records_or_more_finds_anything_is_reported(folder, pystreams):
-    (folder / "priced.py").write_text(
+    (folder / "priced_orders.py").write_text(
         "from pystreams import App\n"
         "app = App('priced')\n"
         "prices = app.table('prices', key=str, value=int)\n"
@@ -100,16 +100,16 @@ def test_a_join_in_which_none_of_ten_records_or_more_finds_anything_is_reported(
     pystreams("topics", "create", "orders", "prices", "sums")
     order = ("produce", "orders", "-k", "=", "--value-type", "int")
     pystreams(*order, stdin="apple=1\n" * 9)
-    few = pystreams("backfill", "priced", "--json", *HERE)
+    few = pystreams("backfill", "priced_orders", "--json", *HERE)
     assert json.loads(few.out)["joins_in_vain"] == []
     pystreams(*order, stdin="apple=1\n" * 3)
-    in_vain = pystreams("backfill", "priced", "--overwrite", "--json", *HERE)
+    in_vain = pystreams("backfill", "priced_orders", "--overwrite", "--json", *HERE)
     assert "Join priced in " in in_vain.err
     assert "none of 12 records found a row in table prices; look whether" in in_vain.err
     (join,) = json.loads(in_vain.out)["joins_in_vain"]
     assert (join["step"], join["records"], join["partner"]) == ("priced", 12, "a row in table prices")
     pystreams("produce", "prices", "-k", "=", "--value-type", "int", "--timestamp", "0", stdin="apple=3\n")
-    found = pystreams("backfill", "priced", "--overwrite", "--json", *HERE)
+    found = pystreams("backfill", "priced_orders", "--overwrite", "--json", *HERE)
     assert "none of" not in found.err
     assert json.loads(found.out)["joins_in_vain"] == []
 
