@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from pystreams.take_over.last_run import LastRun, Shape
-from pystreams.topology.difference import Change, Verdict
+from pystreams.topology.difference import EMPTY_IT_FIRST, Change, Verdict
 from pystreams.topology.former_names import names_to_be, renamed
 from pystreams.topology.steps_before import Steps
 
@@ -61,7 +61,7 @@ def _as_it_is(change: Change, losing: Change | None) -> Change:
         return replace(losing, verdict=Verdict.LOST) if losing.verdict is Verdict.GONE else losing
     if not change.loses:
         return change
-    why = change.why.partition(": stop the old version")[0]
+    why = change.why.removesuffix(EMPTY_IT_FIRST)
     empty = "it is empty now, and must be empty when the old version stops"
     return replace(change, verdict=Verdict.CHANGED, why=f"{why}: {empty}")
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.names import changelog_topic
-from pystreams.topology.nodes import Node, ProcessorNode, SourceNode, source_of
+from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, source_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,17 @@ class SubTopology:
             frozenset(topic for name in names for topic in topics[name])
             for names in self.copartitioned_sources
         )
+
+    def steps_after(self, node: Node) -> list[ProcessorNode | SinkNode]:
+        """All nodes that records of ``node`` can reach, in no certain order."""
+        found: dict[str, ProcessorNode | SinkNode] = {}
+        todo: list[Node] = list(self.children.get(node.name, ()))
+        while todo:
+            child = todo.pop()
+            if not isinstance(child, SourceNode) and child.name not in found:
+                found[child.name] = child
+                todo += self.children.get(child.name, ())
+        return list(found.values())
 
     def source_for(self, topic: str) -> SourceNode | None:
         """The node that reads ``topic``, by name or by pattern; None if no node does."""

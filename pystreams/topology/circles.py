@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from pystreams.topology.built import SubTopology
-from pystreams.topology.nodes import Node, SinkNode, SourceNode
+from pystreams.topology.nodes import SinkNode
 
 #: The topics of one way from a topic back to itself: it is the first and the last of them.
 Circle = tuple[str, ...]
@@ -51,18 +51,6 @@ def _written_from(topic: str, subtopologies: Sequence[SubTopology]) -> Iterator[
     """The topics to which records go that were read from ``topic``."""
     for sub in subtopologies:
         source = sub.source_for(topic)
-        if source is not None:
-            yield from _sinks_below(source, sub.children)
-
-
-def _sinks_below(source: SourceNode, children: Mapping[str, tuple[Node, ...]]) -> Iterator[str]:
-    todo: list[Node] = [source]
-    seen: set[str] = set()
-    while todo:
-        node = todo.pop()
-        if node.name in seen:
-            continue
-        seen.add(node.name)
-        if isinstance(node, SinkNode) and node.topic is not None:
-            yield node.topic
-        todo += children.get(node.name, ())
+        for step in () if source is None else sub.steps_after(source):
+            if isinstance(step, SinkNode) and step.topic is not None:
+                yield step.topic

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pystreams.serde.schemas import Effect, Schema
 from pystreams.state.spec import EXPIRING_KINDS
@@ -36,6 +36,9 @@ class Verdict(Enum):
 
 #: Stores whose entries expire, but for those of joins: with a shorter retention nothing would match what expires there.
 _OF_RESULTS = EXPIRING_KINDS - {"join_window"}
+
+#: The end of the ``why`` of a repartition topic whose records cannot be read as they are.
+EMPTY_IT_FIRST: Final = ": stop the old version when it has caught up, so that the topic is empty"
 
 _LOSSES = (Verdict.PARTLY_LOST, Verdict.LOST, Verdict.REBUILT)
 
@@ -292,8 +295,7 @@ def _waiting(kind: str, name: str, written: _Schemas | None, read: _Schemas | No
     if values.effect is Effect.READS_ON:
         return Change(kind, name, Verdict.KEPT, why)
     verdict = Verdict.LOST if values.effect is Effect.FAILS else Verdict.PARTLY_LOST
-    advice = "stop the old version when it has caught up, so that the topic is empty"
-    return Change(kind, name, verdict, f"{values.why}: {advice}", values.fields, values.renamed)
+    return Change(kind, name, verdict, f"{values.why}{EMPTY_IT_FIRST}", values.fields, values.renamed)
 
 
 def _other_types(kind: str, was: Mapping[str, _Schemas], now: Mapping[str, _Schemas]) -> Iterator[Change]:

@@ -8,7 +8,7 @@ from pystreams.backfill.application import LoadedApplication
 from pystreams.dsl.operators.base import FoldingOperation
 from pystreams.engine.codegen.graph import is_object
 from pystreams.topology.built import BuiltTopology, SubTopology
-from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from pystreams.topology.nodes import Node, ProcessorNode, SinkNode
 
 _WANTED = "exact updates are wanted"
 _NO_CACHE = "without a cache (statestore_cache_max_bytes=0) each update is emitted"
@@ -41,7 +41,7 @@ def _why_updates(
     readers = [other.name for other in sub.nodes if other is not node and spec.name in _stores(other)]
     if readers:
         return f"{readers[0]} reads its store"
-    for after in _after(sub, node):
+    for after in sub.steps_after(node):
         if isinstance(after, SinkNode):
             if after.topic is None or after.topic in built.internal_topics:
                 return f"{after.name} sends each update to other steps"
@@ -52,15 +52,3 @@ def _why_updates(
 
 def _stores(node: Node) -> Iterable[str]:
     return node.stores if isinstance(node, ProcessorNode) else ()
-
-
-def _after(sub: SubTopology, node: Node) -> list[ProcessorNode | SinkNode]:
-    """All steps after a node."""
-    found: dict[str, ProcessorNode | SinkNode] = {}
-    todo: list[Node] = list(sub.children.get(node.name, ()))
-    while todo:
-        child = todo.pop()
-        if not isinstance(child, SourceNode) and child.name not in found:
-            found[child.name] = child
-            todo += sub.children.get(child.name, ())
-    return list(found.values())

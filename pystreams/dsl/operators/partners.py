@@ -27,6 +27,11 @@ class Partner(NamedTuple):
     hint: str
     looking: str = "records"
 
+    @property
+    def found(self) -> str:
+        """The end of a sentence: ``records found a row in table customers``."""
+        return f"{self.looking} found {self.sought}"
+
     @classmethod
     def in_table(cls, stores: tuple[str, ...]) -> Partner:
         """A row with the record's key."""

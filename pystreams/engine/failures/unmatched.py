@@ -50,8 +50,7 @@ class Unmatched(NamedTuple):
     def text(self) -> str:
         """``join enrich in priced (app.py:12): none of 12 records found a row in table prices; look whether ...``."""
         step = f"{self.step} in {self.where}" if self.where else self.step
-        looking = f"none of {self.records:,} {self.partner.looking} found {self.partner.sought}"
-        return f"join {step}: {looking}; look {self.partner.hint}"
+        return f"join {step}: none of {self.records:,} {self.partner.found}; look {self.partner.hint}"
 
 
 def add_up_unmatched(counts: Iterable[Unmatched]) -> list[Unmatched]:

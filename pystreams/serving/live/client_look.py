@@ -215,7 +215,7 @@ def _of_join(join: Unmatched) -> dict[str, Any]:
     return {
         "missed": join.records,
         "found": int(join.found),
-        "sought": f"{join.partner.looking} found {join.partner.sought}",
+        "sought": join.partner.found,
         "hint": join.partner.hint,
     }
 

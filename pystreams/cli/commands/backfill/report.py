@@ -131,7 +131,7 @@ def joins_in_vain(manifest: Manifest) -> list[Unmatched]:
 def note_joins_in_vain(manifest: Manifest) -> None:
     """If many records of a join have found nothing, and none anything, print what to look at."""
     for join in joins_in_vain(manifest):
-        note(f"{join.text[0].upper()}{join.text[1:]}.")
+        note(_sentence(join.text))
 
 
 def note_left_out(manifest: Manifest) -> None:
@@ -141,12 +141,16 @@ def note_left_out(manifest: Manifest) -> None:
     text = totals_text(left_out, add_up(late for one in done for late in one.late))
     if not text:
         return
-    note(f"{text[0].upper()}{text[1:]}.")
+    note(_sentence(text))
     if left_out[Fate.DROPPED.value]:
         note(
             "Records are dropped if they are too late for a window, or without a required key or value. -s "
             "dead_letter_dropped_records=true writes them to the dead-letter topic."
         )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def aggregation_rows(planned: Planned) -> list[list[str]]:
