@@ -16,7 +16,7 @@ From the whole to the single record:
 - ``shares``: a task that is cut by key, because it has most of the records; ``joining``: the results of its shares.
 - ``global_tables``: global stores, filled once on each machine. ``stored_entries``: the content of stores at the end.
 - ``backfill_result``: stores, sinks and offsets of a computed backfill, for those that take them elsewhere;
-  ``result_tables``: stores and sinks as tables.
+  ``result_tables``: stores and sinks as tables. ``summary``: the result for people.
 
 Nothing here writes to a log.
 """

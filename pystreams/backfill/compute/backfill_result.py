@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from pystreams.backfill.columns.record_columns import RecordColumns
 from pystreams.backfill.columns.store_columns import StoreColumns
 from pystreams.backfill.compute.executor import Executor, PartitionFunction
 from pystreams.backfill.compute.result_tables import EmittedRows, StoreRows
+from pystreams.backfill.compute.summary import Summarised, Summary, result_summary
 from pystreams.backfill.exchange.rows import (
     Arrow,
     Kind,
@@ -54,9 +56,10 @@ class SinkRecord(NamedTuple):
     headers: Headers
 
 
-@dataclass(frozen=True, slots=True)
-class BackfillResult:
-    """Stores, sinks and offsets of a computed backfill, and the executor that can work on them."""
+@dataclass(frozen=True, slots=True, repr=False)
+class BackfillResult(Summarised):
+    """Stores, sinks and offsets of a computed backfill, and the executor that can work on them. A notebook shows it as
+    a table of what was computed."""
 
     #: As the executor's processes get it.
     application: Application
@@ -67,6 +70,19 @@ class BackfillResult:
     executor: Executor
     #: The outcomes of tasks, by slice.
     outcomes: Mapping[int, Sequence[TaskOutcome]]
+
+    def _summary(self) -> Summary:
+        computed = self.manifest.slices
+        entries = {
+            name: store.entries
+            for one in self.plan.slices
+            if one.final and one.index in computed
+            for name, store in computed[one.index].stores.items()
+        }
+        written: Counter[str] = Counter()
+        for partition, count in self.written().items():
+            written[partition.topic] += count
+        return result_summary(self.manifest, entries, written)
 
     def table(self, store: str) -> Any:
         """A store as a table with typed columns, ``StoreColumns`` without bytes: a DataFrame of Spark, or a

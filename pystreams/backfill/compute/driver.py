@@ -17,6 +17,7 @@ from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.executor import CarriedState, Executor, Report, SliceJob
 from pystreams.backfill.compute.shares import records_of
+from pystreams.backfill.compute.summary import Summarised, Summary
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome
 from pystreams.backfill.locations import shown
@@ -33,6 +34,7 @@ from pystreams.engine.failures.lateness import LateRecords, add_up
 from pystreams.engine.failures.unmatched import add_up_unmatched
 from pystreams.errors import FoldingError, StateError
 from pystreams.ids import TopicPartition
+from pystreams.times import show_time
 
 log = logging.getLogger(__name__)
 
@@ -56,10 +58,10 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+@dataclass(frozen=True, slots=True, repr=False)
+class Planned(Summarised):
     """A backfill to run: planned and cut. ``carried`` is the state from an earlier backfill, by sub-topology.
-    ``begun``: the cut is that of a backfill that was begun before."""
+    ``begun``: the cut is that of a backfill that was begun before. A notebook shows it as a table of its slices."""
 
     loaded: LoadedApplication
     application: Application
@@ -68,6 +70,14 @@ class Planned:
     source: Source
     carried: Mapping[int, CarriedState] = field(default_factory=dict)
     begun: bool = False
+
+    def _summary(self) -> Summary:
+        expected = self.expected_records()
+        rows = [
+            ("slice", self.plan.title_of(one), _reads(one, expected[one.index])) for one in self.plan.slices
+        ]
+        until = show_time(self.manifest.cut_time_ms)
+        return Summary(f"Plan of a backfill of {self.manifest.application_id}, up to {until}", rows)
 
     def expected_records(self) -> dict[int, int | None]:
         """By slice, the estimated number of records that it will read, from its ranges of offsets; None if it also
@@ -85,6 +95,11 @@ class Planned:
         return records_of(one, task, self.manifest.inputs) + sum(
             written.get(TopicPartition(topic, task), 0) for topic in internal
         )
+
+
+def _reads(one: Slice, records: int | None) -> str:
+    topics = ", ".join(input.topic for input in one.inputs)
+    return f"reads {topics}" if records is None else f"reads {records:,} records of {topics}"
 
 
 def run(

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from pystreams.backfill.handover.cut_backfill import CutBackfill
-from pystreams.backfill.handover.retention import expired_changelogs, refuse
-from pystreams.backfill.plan.manifest import Manifest
+from pystreams.backfill.handover.retention import expired_changelogs, refuse, warn_of_changelogs
+from pystreams.backfill.plan.manifest import Manifest, Status
 from pystreams.backfill.sources.last_records import difference, last_within
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.broker.port import Admin, Broker, has_members
@@ -26,8 +26,8 @@ _LOOK_MS = 2_000.0
 
 
 def check_target(cut: CutBackfill, broker: Broker, clock: Clock | None = None) -> None:
-    """Check whether the result of a backfill can be handed over to this log, or already was. The retention of
-    changelogs can only be checked once it is computed.
+    """Check whether the result of a backfill can be handed over to this log, or already was. Before it is computed, the
+    retention of changelogs is compared with the last records that it reads, and a warning is logged.
 
     Raises what ``hand_over`` raises before it writes anything.
     """
@@ -36,6 +36,8 @@ def check_target(cut: CutBackfill, broker: Broker, clock: Clock | None = None) -
         if handed_over_before(cut.manifest, broker, admin, clock) is None:
             topics = checked_topics(cut, broker, admin)
             refuse([*expired_changelogs(cut, topics, clock.now_ms())], cut, broker)
+            if cut.manifest.status is Status.CUT:
+                warn_of_changelogs(cut, topics, broker, clock.now_ms())
 
 
 def handed_over_before(

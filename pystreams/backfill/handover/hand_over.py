@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from pystreams.backfill.compute.backfill_result import BackfillResult
+from pystreams.backfill.compute.summary import Summarised, Summary, topic_rows
 from pystreams.backfill.handover.checks import checked_topics, handed_over_before, was_complete
 from pystreams.backfill.handover.emit import check_emit, emit_to_topics
 from pystreams.backfill.handover.emit_to_topics import emitter_id
@@ -49,6 +50,7 @@ from pystreams.state.spec import StoreSpec
 from pystreams.take_over.hand_over_record import MANIFEST_KEY, HandOverRecord, manifest_topic, read_record
 from pystreams.take_over.last_run import LastRun, record_of, topology_topic, topology_topic_spec
 from pystreams.take_over.take_over_plan import topology_as_kept
+from pystreams.times import show_time
 from pystreams.topics.topic_plan import TopicPlan
 from pystreams.topology.fingerprint import shape
 
@@ -63,16 +65,29 @@ class HandOverInterrupted(KeyboardInterrupt):
     """The user stopped a hand-over. The text says what the application can do now, and which command to run next."""
 
 
-@dataclass(frozen=True, slots=True)
-class HandedOver:
+@dataclass(frozen=True, slots=True, repr=False)
+class HandedOver(Summarised):
     """The result of a hand-over. ``stores`` is empty if it was ``complete_before``: then nothing was done. ``emitted``
-    counts the records that were written to output topics, now or then; None if that was not asked for."""
+    counts the records that were written to output topics, now or then; None if that was not asked for. A notebook shows
+    it as a table of what was written."""
 
     manifest: Manifest
     attempt: str
     complete_before: bool = False
     stores: Mapping[str, Published] = field(default_factory=dict)
     emitted: Mapping[str, int] | None = None
+
+    def _summary(self) -> Summary:
+        application_id, until = self.manifest.application_id, show_time(self.manifest.cut_time_ms)
+        before = " before, so nothing was changed" if self.complete_before else ""
+        rows = [
+            ("store", name, f"{one.written:,} written, {one.unchanged:,} unchanged, {one.deleted:,} deleted")
+            for name, one in sorted(self.stores.items())
+        ]
+        return Summary(
+            f"Handed over{before}: {application_id} continues at {until}",
+            [*rows, *topic_rows(self.emitted or {})],
+        )
 
 
 def hand_over(

@@ -1,9 +1,10 @@
-"""Refuses to write results to topics that would delete them at once, because they are older than the retention."""
+"""Refuses to write results to topics that would delete them at once, because they are older than the retention; before
+anything is computed, it warns of what will be refused."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pystreams.backfill.compute.backfill_result import BackfillResult
@@ -12,6 +13,8 @@ from pystreams.backfill.handover.cut_backfill import CutBackfill
 from pystreams.broker.port import Broker, TopicDescription, retention_of
 from pystreams.errors import RetentionError
 from pystreams.times import show_time
+from pystreams.timestamps import RecordTimestamp, resolve_extractor
+from pystreams.topics.oldest_output import Oldest, oldest_outputs
 from pystreams.topics.topic_plan import TopicPlan, time_limits
 
 log = logging.getLogger(__name__)
@@ -57,23 +60,90 @@ def refuse(expired: Sequence[Expired], cut: CutBackfill, broker: Broker) -> None
     warning."""
     if not expired:
         return
-    existing = " ".join(one.topic for one in expired if one.exists)
-    mends = [f"pystreams topics alter {existing} --config retention.ms=-1"] if existing else []
-    if not all(one.exists for one in expired):
-        mends.append("set -s window_changelog_retention_ms=-1 for changelogs that do not exist yet")
     error = RetentionError(
         "topics would delete what the backfill writes right after it is written",
         where="\n".join([broker.description, *map(_shown, expired)]),
         why="the oldest record for each of them is older than its retention",
-        hint=f"{', and '.join(mends)}; or allow it (-s allow_expired=true)",
+        hint=f"{_mends(expired)}; or allow it (-s allow_expired=true)",
     )
     if not cut.loaded.config.allow_expired:
         raise error
     log.warning("%s", error)
 
 
-def _shown(expired: Expired) -> str:
-    return f"{expired.topic}: retention.ms={expired.limit_ms}, oldest record {show_time(expired.oldest_ms)}"
+def _mends(expired: Sequence[Expired]) -> str:
+    existing = " ".join(one.topic for one in expired if one.exists)
+    mends = [f"pystreams topics alter {existing} --config retention.ms=-1"] if existing else []
+    if not all(one.exists for one in expired):
+        mends.append("set -s window_changelog_retention_ms=-1 for changelogs that do not exist yet")
+    return ", and ".join(mends)
+
+
+def _shown(expired: Expired, record: str = "oldest record") -> str:
+    return f"{expired.topic}: retention.ms={expired.limit_ms}, {record} {show_time(expired.oldest_ms)}"
+
+
+# Before anything is computed
+
+
+def warn_of_changelogs(cut: CutBackfill, topics: TopicPlan, broker: Broker, now_ms: int) -> None:
+    """Log which changelogs would delete even the results of the last records that are read (see ``_warn``)."""
+    filled = {changelog for one in cut.plan.slices if one.final for changelog in one.stores.values()}
+    limits = time_limits(topics, cut.loaded.built, None)
+    own = {topic: limit_ms for topic, limit_ms in limits.items() if topic in filled}
+    _warn(cut, broker, own, topics.found, now_ms)
+
+
+def warn_of_outputs(
+    cut: CutBackfill, found: Mapping[str, TopicDescription], broker: Broker, now_ms: int
+) -> None:
+    """As ``warn_of_changelogs``, of output topics."""
+    limits = {topic: retention_of(description.config) for topic, description in found.items()}
+    _warn(cut, broker, {topic: ms for topic, ms in limits.items() if ms is not None}, found, now_ms)
+
+
+def _warn(
+    cut: CutBackfill, broker: Broker, limits: Mapping[str, int], existing: Collection[str], now_ms: int
+) -> None:
+    """A warning and no refusal, because a step of the user may drop these records. With ``allow_expired`` the results
+    are not refused later, so nothing is logged now."""
+    if cut.loaded.config.allow_expired:
+        return
+    written = oldest_outputs(cut.loaded.built, _last_inputs(cut))
+    last_ms = {topic: reach.sure[0] for topic, reach in written.items() if reach.sure is not None}
+    expired = [
+        Expired(topic, limit_ms, last_ms[topic], topic in existing)
+        for topic, limit_ms in sorted(limits.items())
+        if topic in last_ms and now_ms - last_ms[topic] > limit_ms
+    ]
+    if expired:
+        warning = RetentionError(
+            "topics would delete what the backfill writes, so its results will be refused once they are computed",
+            where="\n".join([broker.description, *(_shown(one, "last record") for one in expired)]),
+            why="even the results of the last records that it reads are older than the retention",
+            hint=f"{_mends(expired)}; or allow it (-s allow_expired=true)",
+        )
+        log.warning("%s", warning)
+
+
+def _last_inputs(cut: CutBackfill) -> dict[str, Oldest]:
+    """By external topic, the latest of its partitions' last records, if its source takes the records' own times."""
+    built, config = cut.loaded.built, cut.loaded.config
+    sources = {
+        topic: source
+        for topic in {input.partition.topic for input in cut.manifest.inputs}
+        for sub in built.subtopologies
+        if (source := sub.source_for(topic)) is not None
+    }
+    found: dict[str, Oldest] = {}
+    for input in cut.manifest.inputs:
+        topic, last = input.partition.topic, input.last
+        if last is None or topic not in sources:
+            continue
+        extractor = sources[topic].timestamp_extractor or config.default_timestamp_extractor
+        if last.timestamp >= 0 and isinstance(resolve_extractor(extractor), RecordTimestamp):
+            found[topic] = max(found.get(topic, (-1, input.partition)), (last.timestamp, input.partition))
+    return found
 
 
 def _oldest(result: BackfillResult, topic: str) -> int | None:

@@ -15,9 +15,10 @@ from pystreams.cli.connection import open_admin, open_broker_of
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption, SetOption, StateDirOption
 from pystreams.cli.terminal.console import note, show_table
 from pystreams.clock import SystemClock
-from pystreams.errors import AppLoadError, BrokerUnavailableError
+from pystreams.errors import AppLoadError, BrokerError, BrokerUnavailableError
 
 if TYPE_CHECKING:
+    from pystreams.broker.port import Admin
     from pystreams.config import StreamsConfig
     from pystreams.state.disk.directory import StateDirectory
     from pystreams.take_over.last_run import LastRun
@@ -75,7 +76,8 @@ def diff(
             embedded_log=embedded_log,
             bootstrap_servers=bootstrap_servers,
         )
-        (last, waiting), after = _last_run(config), _shape_of(application, setting)
+        after = _shape_of(application, setting)
+        last, waiting = _last_run(config, after["topology"])
     else:
         last, after = LastRun(_shape(old, setting)["topology"]), _shape(new, setting)
         waiting = None
@@ -206,15 +208,16 @@ def _shape_of(application: Any, setting: list[str] | None) -> Any:
     return json.loads(describe_json(application, setting))
 
 
-def _last_run(config: StreamsConfig) -> tuple[LastRun, Waiting | None]:
+def _last_run(config: StreamsConfig, now: Any) -> tuple[LastRun, Waiting | None]:
     """The last run as the log has it, with the records that wait in its topics, or as the state directory has it if
-    the log cannot be reached. Raises ``AppLoadError`` if neither has one."""
+    the log cannot be reached. Nothing is counted if the topology ``now`` is the same. Raises ``AppLoadError`` if
+    neither has a last run."""
     from pystreams.state.disk.directory import StateDirectory
     from pystreams.take_over.last_run import LastRun
     from pystreams.take_over.take_over_plan import without_unfinished
 
     directory = StateDirectory(config.state_dir, config.application_id)
-    found = _last_run_in_log(config, directory)
+    found = _last_run_in_log(config, directory, now)
     if found is not None:
         last, waiting = found
         return without_unfinished(last), waiting
@@ -229,18 +232,33 @@ def _last_run(config: StreamsConfig) -> tuple[LastRun, Waiting | None]:
     return LastRun.from_json(content), None
 
 
-def _last_run_in_log(config: StreamsConfig, directory: StateDirectory) -> tuple[LastRun, Waiting] | None:
+def _last_run_in_log(
+    config: StreamsConfig, directory: StateDirectory, now: Any
+) -> tuple[LastRun, Waiting | None] | None:
     from pystreams.take_over.last_run import KeptTopology
-    from pystreams.take_over.unprocessed import unprocessed
 
     try:
         with open_broker_of(config) as broker, open_admin(broker) as admin:
             last = KeptTopology(broker, admin, directory, config.application_id, SystemClock()).read()
             if last is None:
                 return None
-            internal = {topic for part in last.topology for topic in part.get("internal", {})}
-            return last, unprocessed(admin, config.application_id, internal).__getitem__
+            same = last.topology == now and last.unfinished is None
+            return last, None if same else _waiting(admin, config.application_id, last)
     except BrokerUnavailableError:
+        return None
+
+
+def _waiting(admin: Admin, application_id: str, last: LastRun) -> Waiting | None:
+    """The numbers of records that wait in the topics of the last run; None if this user may not read them."""
+    from pystreams.take_over.unprocessed import unprocessed
+
+    internal = {topic for part in last.topology for topic in part.get("internal", {})}
+    try:
+        return unprocessed(admin, application_id, internal).__getitem__ if internal else None
+    except BrokerUnavailableError:
+        raise
+    except BrokerError as error:
+        note(f"It was not counted how many records wait in repartition topics: {error}")
         return None
 
 

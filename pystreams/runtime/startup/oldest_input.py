@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeAlias
 
 from pystreams.broker.port import Admin, Consumer
 from pystreams.clock import Clock, Deadline
@@ -22,6 +21,7 @@ from pystreams.timestamps import (
     extracted_ms,
     resolve_extractor,
 )
+from pystreams.topics.oldest_output import Oldest
 from pystreams.topics.topic_plan import TopicPlan
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.nodes import SourceNode
@@ -30,9 +30,6 @@ log = logging.getLogger(__name__)
 
 _SAMPLE_TIMEOUT_MS = 5_000
 _SAMPLE_RECORDS = 100
-
-#: A time (ms) and the partition of the record that has it. The least of several is the oldest.
-Oldest: TypeAlias = tuple[int, TopicPartition]
 
 
 def oldest_inputs(

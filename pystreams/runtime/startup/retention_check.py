@@ -15,9 +15,9 @@ from pystreams.broker.port import Admin, Consumer
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.errors import RetentionError
-from pystreams.runtime.startup.oldest_input import Oldest, oldest_inputs
-from pystreams.runtime.startup.oldest_output import Reach, oldest_outputs
+from pystreams.runtime.startup.oldest_input import oldest_inputs
 from pystreams.times import FAR_FUTURE_MS, likely_seconds, unit_remark
+from pystreams.topics.oldest_output import Oldest, Reach, oldest_outputs
 from pystreams.topics.topic_plan import TopicPlan, time_limits
 from pystreams.topology.built import BuiltTopology
 

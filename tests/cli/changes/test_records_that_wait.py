@@ -8,6 +8,8 @@ import json
 import pytest
 
 import pystreams as streams
+from pystreams.errors import BrokerError
+from pystreams.take_over import unprocessed
 
 PROGRAM = """
 from pystreams import App
@@ -80,3 +82,24 @@ def test_a_topic_that_holds_records_loses_them(ran, diff, pystreams, program):
     assert "it holds 1 record not processed yet" in refused.err
     assert pystreams("run", "old.py", "--until-caught-up").code == 0
     assert diff(program)[0] == 2
+
+
+def test_where_offsets_may_not_be_read_the_topologies_are_compared_all_the_same(
+    ran, folder, pystreams, monkeypatch
+):
+    def refused(*_: object) -> None:
+        raise BrokerError("the group shop may not be described", why="group authorization failed")
+
+    monkeypatch.setattr(unprocessed, "unprocessed", refused)
+    # The answer to what has not changed needs no offsets.
+    same = pystreams("diff", "old.py")
+    assert (same.code, "authorization" in same.err) == (0, False), same.err
+    (folder / "new.py").write_text(OTHER_TYPE, encoding="utf-8")
+    compared = pystreams("diff", "new.py")
+    assert (
+        "It was not counted how many records wait in repartition topics: the group shop may not"
+        in compared.err
+    )
+    (row,) = (line for line in compared.lines if TOPIC in line)
+    assert "so that the topic is empty" in row
+    assert compared.code == 1

@@ -272,6 +272,7 @@ class BackfillJob:
             return
         from pystreams.backfill.handover.checks import check_target, require_no_members
         from pystreams.backfill.handover.emit import check_emit
+        from pystreams.backfill.handover.retention import warn_of_outputs
 
         with open_target(to, config) as broker, closing(broker.admin()) as admin:
             if to_log:
@@ -279,7 +280,8 @@ class BackfillJob:
             else:
                 require_no_members(admin, config.application_id, broker.description)
             if to_topics:
-                check_emit(planned, broker, admin)
+                outputs = check_emit(planned, broker, admin)
+                warn_of_outputs(planned, outputs, broker, SystemClock().now_ms())
 
     def prepare_tables(self, planned: Planned, executor: Executor | None) -> None:
         """Create the tables that Spark writes, before anything is computed. Raises ``ConfigError`` for those that

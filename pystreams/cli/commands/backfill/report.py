@@ -5,16 +5,12 @@ Tables on a terminal; elsewhere tab-separated lines, each of which begins with t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from pystreams.cli.terminal.console import note, output, show_table
 from pystreams.dsl.operators.base import FoldingOperation
-from pystreams.engine.failures.lateness import add_up
-from pystreams.engine.failures.left_out import Fate, totals_text
-from pystreams.engine.failures.unmatched import Unmatched, add_up_unmatched, never_found
+from pystreams.engine.failures.left_out import Fate
 from pystreams.topology.nodes import ProcessorNode
 
 if TYPE_CHECKING:
@@ -123,34 +119,27 @@ def note_handed_over(place: str, application_id: str, reference: str, *, before:
         )
 
 
-def joins_in_vain(manifest: Manifest) -> list[Unmatched]:
-    """The joins in which many records have found nothing, and none has found anything."""
-    return never_found(add_up_unmatched(chain.from_iterable(one.joins for one in manifest.slices.values())))
-
-
 def note_joins_in_vain(manifest: Manifest) -> None:
     """If many records of a join have found nothing, and none anything, print what to look at."""
-    for join in joins_in_vain(manifest):
-        note(_sentence(join.text))
+    from pystreams.backfill.compute.summary import joins_in_vain_sentences
+
+    for sentence in joins_in_vain_sentences(manifest):
+        note(sentence)
 
 
 def note_left_out(manifest: Manifest) -> None:
     """If records were left out or late, print what became of them, and how to keep them."""
-    done = manifest.slices.values()
-    left_out = sum((Counter(one.left_out) for one in done), Counter())
-    text = totals_text(left_out, add_up(late for one in done for late in one.late))
-    if not text:
+    from pystreams.backfill.compute.summary import left_out, left_out_sentence
+
+    sentence = left_out_sentence(manifest)
+    if not sentence:
         return
-    note(_sentence(text))
-    if left_out[Fate.DROPPED.value]:
+    note(sentence)
+    if left_out(manifest)[Fate.DROPPED.value]:
         note(
             "Records are dropped if they are too late for a window, or without a required key or value. -s "
             "dead_letter_dropped_records=true writes them to the dead-letter topic."
         )
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def aggregation_rows(planned: Planned) -> list[list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pystreams.cli.commands.backfill.report import AGGREGATION_COLUMNS, aggregation_rows, joins_in_vain
+from pystreams.cli.commands.backfill.report import AGGREGATION_COLUMNS, aggregation_rows
 from pystreams.times import show_time
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def report_json(
     handed_over: HandedOver | None,
 ) -> dict[str, Any]:
     """The result of a backfill."""
+    from pystreams.backfill.compute.summary import joins_in_vain
+
     done = [(one, manifest.slices[one.index]) for one in plan.slices if one.index in manifest.slices]
     return {
         **_head(manifest, staging),

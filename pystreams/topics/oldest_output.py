@@ -7,16 +7,19 @@ in a join of a stream with a table always the stream's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pystreams.dsl.operators.foreign_key_join import ForeignTableJoin, SubscriptionJoin
 from pystreams.dsl.operators.process import Process
 from pystreams.dsl.operators.stream_join import StreamJoin
 from pystreams.dsl.operators.table_join import TableJoin
 from pystreams.dsl.operators.transform_values import TableTransformValues
-from pystreams.runtime.startup.oldest_input import Oldest
+from pystreams.ids import TopicPartition
 from pystreams.topology.built import BuiltTopology, SubTopology
 from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
+
+#: A time (ms) and the partition of the record that has it. The least of several is the oldest.
+Oldest: TypeAlias = tuple[int, TopicPartition]
 
 
 class Reach(NamedTuple):

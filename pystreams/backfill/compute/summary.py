@@ -1,0 +1,94 @@
+"""Plans and results of backfills for people: what was computed, what was left out, and which joins found nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import chain
+from typing import Final
+
+from pystreams.backfill.plan.manifest import Manifest
+from pystreams.engine.failures.lateness import add_up
+from pystreams.engine.failures.left_out import totals_text
+from pystreams.engine.failures.unmatched import Unmatched, add_up_unmatched, never_found
+from pystreams.times import show_time
+
+_CELL: Final = '<td style="text-align: left">{}</td>'
+
+
+def left_out(manifest: Manifest) -> Counter[str]:
+    """The number of records that are in no result, by their fate."""
+    return sum((Counter(one.left_out) for one in manifest.slices.values()), Counter())
+
+
+def left_out_sentence(manifest: Manifest) -> str:
+    """Says how many records were left out, and how late the late ones were; empty if none was."""
+    late = add_up(late for one in manifest.slices.values() for late in one.late)
+    return _sentence(totals_text(left_out(manifest), late))
+
+
+def joins_in_vain(manifest: Manifest) -> list[Unmatched]:
+    """The joins in which many records have found nothing, and none has found anything."""
+    return never_found(add_up_unmatched(chain.from_iterable(one.joins for one in manifest.slices.values())))
+
+
+def joins_in_vain_sentences(manifest: Manifest) -> list[str]:
+    """Says of each such join what to look at."""
+    return [_sentence(join.text) for join in joins_in_vain(manifest)]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """``rows`` are a kind (as ``store``), a name, and what there is to say of it; ``remarks`` are sentences."""
+
+    title: str
+    rows: Sequence[tuple[str, str, str]]
+    remarks: Sequence[str] = ()
+
+    def text(self) -> str:
+        widths = [max((len(row[column]) for row in self.rows), default=0) for column in (0, 1)]
+        rows = [f"  {kind:{widths[0]}}  {name:{widths[1]}}  {count}" for kind, name, count in self.rows]
+        return "\n".join([self.title, *rows, *self.remarks])
+
+    def html(self) -> str:
+        rows = "".join(f"<tr>{''.join(_CELL.format(escape(cell)) for cell in row)}</tr>" for row in self.rows)
+        remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self.remarks)
+        return f"<p>{escape(self.title)}</p><table>{rows}</table>{remarks}"
+
+
+class Summarised:
+    """Something that shows its summary: as text, and in a notebook as a table."""
+
+    __slots__ = ()
+
+    def _summary(self) -> Summary:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self._summary().text()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self._summary().html()
+
+
+def result_summary(manifest: Manifest, entries: Mapping[str, int], written: Mapping[str, int]) -> Summary:
+    """``entries`` by store, ``written`` records by output topic."""
+    rows = [("store", store, f"{count:,} entries") for store, count in sorted(entries.items())]
+    remarks = [left_out_sentence(manifest), *joins_in_vain_sentences(manifest)]
+    return Summary(
+        f"Backfill of {manifest.application_id}, up to {show_time(manifest.cut_time_ms)}",
+        [*rows, *topic_rows(written)],
+        [remark for remark in remarks if remark],
+    )
+
+
+def topic_rows(written: Mapping[str, int]) -> list[tuple[str, str, str]]:
+    """A row for each output topic."""
+    return [("topic", topic, f"{count:,} records") for topic, count in sorted(written.items())]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}." if text else ""
