@@ -221,13 +221,16 @@ def test_a_key_of_a_window_store_has_its_windows_by_their_start(tmp_path):
         assert application.key("hourly", "nobody").status == 404
 
 
+# A cache still has the expired window, and does not show it.
+@pytest.mark.parametrize("cached", [False, True], ids=["uncached", "cached"])
 @pytest.mark.parametrize("freshness", ["latest", "committed"])
-def test_windows_that_have_expired_are_distinguished_from_windows_that_never_were(tmp_path, freshness):
+def test_windows_that_have_expired_are_distinguished_from_windows_that_never_were(
+    tmp_path, freshness, cached
+):
     def by_second(app):
         windows = TimeWindows.tumbling(timedelta(seconds=1), grace=timedelta(seconds=59))
         grouped = app.stream("in", key=str, value=int).group_by_key()
-        # A cache would still have the expired window.
-        store = {"cached": False, "changelog_config": {"retention.ms": "-1"}}
+        store = {"cached": cached, "changelog_config": {"retention.ms": "-1"}}
         grouped.windowed_by(windows).count(name="counts", **store)
 
     def why(key: str, parameters: str = "") -> str:
@@ -248,6 +251,8 @@ def test_windows_that_have_expired_are_distinguished_from_windows_that_never_wer
         expired = "nothing from before 1970-01-01T00:59:00.001Z is kept any longer"
         assert expired in why("a")
         assert expired in why("b", "&to_time=3599999")
+        entries = application.get(f"/stores/counts/entries?freshness={freshness}").json["entries"]
+        assert [entry["key"] for entry in entries] == ["b"]
         assert application.key("counts", "b").status == 200
 
 

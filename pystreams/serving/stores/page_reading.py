@@ -163,7 +163,7 @@ def _key_values(store: Any, reading: Reading) -> _Finding:
 def _windows_of_key(store: Any, reading: Reading) -> _Finding:
     key, key_bytes = reading.key, reading.keys.place_bytes(reading.key)
     after = reading.question.after
-    time_from = reading.time_from if after is None else max(reading.time_from, after.start)
+    time_from = _visible_from(store, reading) if after is None else max(_visible_from(store, reading), after.start)
     same_start, last_start = 0, -1
     with store.fetch(key, time_from, reading.time_to) as windows:
         for start, value in windows:
@@ -176,13 +176,14 @@ def _windows_of_key(store: Any, reading: Reading) -> _Finding:
 
 def _windows(store: Any, reading: Reading) -> _Finding:
     keys = reading.keys
-    with store.fetch_range(reading.key_from, reading.key_to, reading.time_from, reading.time_to) as windows:
+    time_from = _visible_from(store, reading)
+    with store.fetch_range(reading.key_from, reading.key_to, time_from, reading.time_to) as windows:
         for (key, start, end), value in windows:
             yield _Found(Place(keys.place_bytes(key), start), key, value, {"start": start, "end": end})
 
 
 def _sessions(store: Any, reading: Reading) -> _Finding:
-    keys, span = reading.keys, (reading.time_from, reading.time_to)
+    keys, span = reading.keys, (_visible_from(store, reading), reading.time_to)
     if reading.question.key is not None:
         found = store.find_sessions(reading.key, *span)
     else:
@@ -190,6 +191,12 @@ def _sessions(store: Any, reading: Reading) -> _Finding:
     with found as sessions:
         for (key, start, end), value in sessions:
             yield _Found(Place(keys.place_bytes(key), start, end), key, value, {"start": start, "end": end})
+
+
+def _visible_from(store: Any, reading: Reading) -> int:
+    """The first time to read: of a window its start, of a session its end. A cache may still hold what has expired; it
+    is not shown, so that what an answer has does not depend on the cache."""
+    return max(reading.time_from, store.first_visible_ms)
 
 
 def _versions(store: Any, reading: Reading) -> _Finding:
