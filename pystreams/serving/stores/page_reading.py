@@ -163,7 +163,9 @@ def _key_values(store: Any, reading: Reading) -> _Finding:
 def _windows_of_key(store: Any, reading: Reading) -> _Finding:
     key, key_bytes = reading.key, reading.keys.place_bytes(reading.key)
     after = reading.question.after
-    time_from = _visible_from(store, reading) if after is None else max(_visible_from(store, reading), after.start)
+    time_from = (
+        _visible_from(store, reading) if after is None else max(_visible_from(store, reading), after.start)
+    )
     same_start, last_start = 0, -1
     with store.fetch(key, time_from, reading.time_to) as windows:
         for start, value in windows:
