@@ -163,9 +163,7 @@ def _key_values(store: Any, reading: Reading) -> _Finding:
 def _windows_of_key(store: Any, reading: Reading) -> _Finding:
     key, key_bytes = reading.key, reading.keys.place_bytes(reading.key)
     after = reading.question.after
-    time_from = (
-        _visible_from(store, reading) if after is None else max(_visible_from(store, reading), after.start)
-    )
+    time_from = max(_visible_from(store, reading), 0 if after is None else after.start)
     same_start, last_start = 0, -1
     with store.fetch(key, time_from, reading.time_to) as windows:
         for start, value in windows:
@@ -198,7 +196,8 @@ def _sessions(store: Any, reading: Reading) -> _Finding:
 def _visible_from(store: Any, reading: Reading) -> int:
     """The first time to read: of a window its start, of a session its end. A cache may still hold what has expired; it
     is not shown, so that what an answer has does not depend on the cache."""
-    return max(reading.time_from, store.first_visible_ms)
+    visible_from: int = store.first_visible_ms
+    return max(reading.time_from, visible_from)
 
 
 def _versions(store: Any, reading: Reading) -> _Finding:
