@@ -72,13 +72,7 @@ class BackfillResult(Summarised):
     outcomes: Mapping[int, Sequence[TaskOutcome]]
 
     def _summary(self) -> Summary:
-        computed = self.manifest.slices
-        entries = {
-            name: store.entries
-            for one in self.plan.slices
-            if one.final and one.index in computed
-            for name, store in computed[one.index].stores.items()
-        }
+        entries = {name: store.entries for name, store in self.manifest.final_stores(self.plan).items()}
         written: Counter[str] = Counter()
         for partition, count in self.written().items():
             written[partition.topic] += count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -58,13 +59,13 @@ class Summary:
         return f"<p>{escape(self.title)}</p><table>{rows}</table>{remarks}"
 
 
-class Summarised:
+class Summarised(ABC):
     """Something that shows its summary: as text, and in a notebook as a table."""
 
     __slots__ = ()
 
-    def _summary(self) -> Summary:
-        raise NotImplementedError
+    @abstractmethod
+    def _summary(self) -> Summary: ...
 
     def __repr__(self) -> str:
         return self._summary().text()

@@ -121,6 +121,15 @@ class Manifest:
         """The offset at which reading of an external partition ends."""
         return next(input.end for input in self.inputs if input.partition == partition)
 
+    def final_stores(self, plan: BackfillPlan) -> dict[str, StoreResult]:
+        """By name, the computed stores that no later slice visits again."""
+        return {
+            name: store
+            for one in plan.slices
+            if one.final and one.index in self.slices
+            for name, store in self.slices[one.index].stores.items()
+        }
+
     def with_slice(self, index: int, folder: str, result: SliceResult) -> Manifest:
         """The manifest once a slice is staged."""
         return replace(self, slices={**self.slices, index: result}, folders={**self.folders, index: folder})

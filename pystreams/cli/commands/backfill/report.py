@@ -86,9 +86,7 @@ def show_report(
         ["store", "entries", "digest"],
         [
             [name, f"{store.entries:,}", store.digest[:_DIGEST_CHARACTERS]]
-            for one in plan.slices
-            if one.final and one.index in manifest.slices
-            for name, store in manifest.slices[one.index].stores.items()
+            for name, store in manifest.final_stores(plan).items()
         ],
     )
     show_rows("emitted", ["emitted", "records"], [[topic, f"{n:,}"] for topic, n in sorted(emitted.items())])

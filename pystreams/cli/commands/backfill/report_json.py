@@ -73,9 +73,7 @@ def report_json(
         ],
         "stores": {
             name: {"entries": store.entries, "digest": store.digest}
-            for one, result in done
-            if one.final
-            for name, store in result.stores.items()
+            for name, store in manifest.final_stores(plan).items()
         },
         "joins_in_vain": [one.as_fields for one in joins_in_vain(manifest)],
         "emitted": dict(sorted(emitted.items())),
