@@ -15,9 +15,10 @@ punctuators. ``new_task`` opens the stores of a task and creates the task; ``hos
 ``task_flow`` counts what a task reads and writes, by topic. ``traced_task`` is a task whose work is traced, by what
 ``tracing`` describes.
 
-``node_serdes`` finds the serdes of a source or sink. ``operator_memory`` keeps the numbers of steps from commit to
-commit, ``offset_metadata`` encodes what is committed beside the input offsets, with ``dense_numbers`` if there is much;
-``overflow_writer`` writes what does not fit there to a record, to which an ``overflow`` reference points.
+``node_defaults`` finds the serdes of a source or sink, and the extractor of a source. ``operator_memory`` keeps the
+numbers of steps from commit to commit, ``offset_metadata`` encodes what is committed beside the input offsets, with
+``dense_numbers`` if there is much; ``overflow_writer`` writes what does not fit there to a record, to which an
+``overflow`` reference points.
 ``global_state`` is the one task that fills the global stores of a process. ``no_producer`` is the producer of tasks
 that write nothing.
 """

@@ -13,7 +13,7 @@ from pystreams.engine.choosing_sink import ChoosingSink
 from pystreams.engine.codegen import CompiledCode
 from pystreams.engine.codegen.graph import TABLE_EDGE
 from pystreams.engine.input.decoding import Rows
-from pystreams.engine.node_serdes import serdes_of
+from pystreams.engine.node_defaults import serdes_of
 from pystreams.engine.processors.operator_environment import NodeEnvironment, TaskAccess
 from pystreams.engine.processors.processor_context import ProcessorRunner
 from pystreams.engine.processors.same_key import same_key

@@ -85,8 +85,11 @@ class CommittedStores:
         #: Held while the tables change, and by readers of a table in memory. A thread that needs both locks takes this
         #: one first, and then the gate.
         self._changing = threading.RLock()
-        #: Guards the fields above, for moments only. It is notified of new views and of the last reader's leaving.
-        self._gate = threading.Condition()
+        #: Guards the fields above, for moments only. Readers use the lock itself, because a condition's own ``with``
+        #: calls functions of Python.
+        self._fields = threading.RLock()
+        #: It is notified of new views, and when the last reader has left.
+        self._gate = threading.Condition(self._fields)
 
     def add(self, context: StoreContext, layer: Layer, table: RocksTable | MemoryTable) -> None:
         """Add a store of the task, with its layer and its table."""
@@ -155,41 +158,45 @@ class CommittedStores:
     def read(self, name: str, read: Callable[[Any], R]) -> CommittedAnswer[R] | None:
         """The result of ``read`` for a store as of the last commit; an iterator is read to its end. None if the task is
         closed, or does not run yet. Raises what ``read`` raises, and ``StateError`` if the task closes meanwhile."""
-        with self._gate:
+        view: _View | None = None
+        with self._fields:
             if not self._is_open:
                 return None
             self._readers += 1
+            if name not in self._in_memory and (view := self._views.get(name)) is not None:
+                view.readers += 1
         try:
-            if name not in self._in_memory:
-                return self._read_snapshot(name, read)
-            with self._changing:
-                return self._answered(self._current(name), read)
+            if name in self._in_memory:
+                with self._changing:
+                    return self._answered(self._current(name), read)
+            if view is None:
+                # Perhaps a commit is under way: its first half must not be seen.
+                with self._changing, self._fields:
+                    view = self._current(name)
+                    view.readers += 1
+            return self._answered(view, read)
         finally:
-            with self._gate:
+            with self._fields:
+                if view is not None:
+                    view.readers -= 1
+                    view.release_if_free()
                 self._readers -= 1
                 if not self._readers:
                     self._gate.notify_all()
 
-    def _read_snapshot(self, name: str, read: Callable[[Any], R]) -> CommittedAnswer[R]:
-        with self._gate:
-            view = self._views.get(name)
-            if view is not None:
-                view.readers += 1
-        if view is None:
-            # Perhaps a commit is under way: its first half must not be seen.
-            with self._changing:
-                view = self._current(name)
-                with self._gate:
-                    view.readers += 1
+    def read_at_once(self, name: str, read: Callable[[Any], R]) -> CommittedAnswer[R] | None:
+        """As ``read``; None also if the reader would have to wait, as while a commit is being written."""
+        if name in self._views and name not in self._in_memory:
+            return self.read(name, read)
+        if not self._changing.acquire(blocking=False):
+            return None
         try:
-            return self._answered(view, read)
+            return self.read(name, read)
         finally:
-            with self._gate:
-                view.readers -= 1
-                view.release_if_free()
+            self._changing.release()
 
     def _current(self, name: str) -> _View:
-        with self._gate:
+        with self._fields:
             view = self._views.get(name)
             if view is None:
                 view = self._views[name] = self._made(name)
@@ -227,7 +234,7 @@ class CommittedStores:
     @property
     def offsets(self) -> Offsets | None:
         """The offsets of the last commit; None if nobody can read."""
-        with self._gate:
+        with self._fields:
             return self._offsets if self._is_open else None
 
     def wait(self, reached: Callable[[Offsets], bool], timeout_ms: float) -> bool:

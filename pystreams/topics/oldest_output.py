@@ -44,6 +44,17 @@ def oldest_outputs(built: BuiltTopology, inputs: Mapping[str, Oldest]) -> dict[s
         written = more
 
 
+def older_than_limits(
+    written: Mapping[str, Oldest | None], limits: Mapping[str, int], now_ms: int
+) -> dict[str, Oldest]:
+    """By topic, in the order of ``limits`` (the ages in ms from which topics delete), the times that are older."""
+    return {
+        topic: oldest
+        for topic, limit_ms in limits.items()
+        if (oldest := written.get(topic)) is not None and now_ms - oldest[0] > limit_ms
+    }
+
+
 def _written_once(built: BuiltTopology, topics: Mapping[str, Reach]) -> dict[str, Reach]:
     written: dict[str, Reach] = {}
     for sub in built.subtopologies:

@@ -21,14 +21,14 @@ from pystreams.backfill.plan.dependencies import runs_processor
 from pystreams.backfill.plan.slices import Slice
 from pystreams.dsl.operators.final_columns import Batch, ColumnFold
 from pystreams.dsl.operators.state_columns import Chosen
-from pystreams.engine.node_serdes import serdes_of
+from pystreams.engine.node_defaults import extractor_of, serdes_of
 from pystreams.engine.stream_task import StreamTask
 from pystreams.errors import FoldingError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers, RecordContext
 from pystreams.serde.base import AnySerde
 from pystreams.serde.primitives import BytesSerde, IntSerde, StrSerde
-from pystreams.timestamps import RecordTimestamp, resolve_extractor
+from pystreams.timestamps import RecordTimestamp
 from pystreams.topology.nodes import Node, ProcessorNode
 
 #: The number of rows that are processed at once.
@@ -201,7 +201,7 @@ def column_input(
     if way is None or way[1] not in folded:
         return None
     before, behind = way
-    extractor = resolve_extractor(source.timestamp_extractor or loaded.config.default_timestamp_extractor)
+    extractor = extractor_of(source, loaded.config)
     serdes = serdes_of(source, loaded.config)
     # Of other serdes, different bytes may be equal keys.
     if not isinstance(extractor, RecordTimestamp) or not isinstance(

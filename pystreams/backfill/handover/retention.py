@@ -11,10 +11,11 @@ from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.exchange.rows import Arrow, pc
 from pystreams.backfill.handover.cut_backfill import CutBackfill
 from pystreams.broker.port import Broker, TopicDescription, retention_of
+from pystreams.engine.node_defaults import extractor_of
 from pystreams.errors import RetentionError
 from pystreams.times import show_time
-from pystreams.timestamps import RecordTimestamp, resolve_extractor
-from pystreams.topics.oldest_output import Oldest, oldest_outputs
+from pystreams.timestamps import RecordTimestamp
+from pystreams.topics.oldest_output import Oldest, older_than_limits, oldest_outputs
 from pystreams.topics.topic_plan import TopicPlan, time_limits
 
 log = logging.getLogger(__name__)
@@ -110,18 +111,16 @@ def _warn(
     if cut.loaded.config.allow_expired:
         return
     written = oldest_outputs(cut.loaded.built, _last_inputs(cut))
-    last_ms = {topic: reach.sure[0] for topic, reach in written.items() if reach.sure is not None}
-    expired = [
-        Expired(topic, limit_ms, last_ms[topic], topic in existing)
-        for topic, limit_ms in sorted(limits.items())
-        if topic in last_ms and now_ms - last_ms[topic] > limit_ms
-    ]
-    if expired:
+    found = older_than_limits({topic: reach.sure for topic, reach in written.items()}, limits, now_ms)
+    if found:
+        lacking = [
+            Expired(topic, limits[topic], found[topic][0], topic in existing) for topic in sorted(found)
+        ]
         warning = RetentionError(
             "topics would delete what the backfill writes, so its results will be refused once they are computed",
-            where="\n".join([broker.description, *(_shown(one, "last record") for one in expired)]),
+            where="\n".join([broker.description, *(_shown(one, "last record") for one in lacking)]),
             why="even the results of the last records that it reads are older than the retention",
-            hint=f"{_mends(expired)}; or allow it (-s allow_expired=true)",
+            hint=f"{_mends(lacking)}; or allow it (-s allow_expired=true)",
         )
         log.warning("%s", warning)
 
@@ -140,8 +139,7 @@ def _last_inputs(cut: CutBackfill) -> dict[str, Oldest]:
         topic, last = input.partition.topic, input.last
         if last is None or topic not in sources:
             continue
-        extractor = sources[topic].timestamp_extractor or config.default_timestamp_extractor
-        if last.timestamp >= 0 and isinstance(resolve_extractor(extractor), RecordTimestamp):
+        if last.timestamp >= 0 and isinstance(extractor_of(sources[topic], config), RecordTimestamp):
             found[topic] = max(found.get(topic, (-1, input.partition)), (last.timestamp, input.partition))
     return found
 

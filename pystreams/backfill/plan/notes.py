@@ -12,7 +12,8 @@ from pystreams.backfill.plan.dependencies import runs_processor
 from pystreams.backfill.plan.slices import BackfillPlan, Slice
 from pystreams.dsl.operators.global_table_join import GlobalTableJoin
 from pystreams.dsl.operators.stateless import FlatMap, Foreach, Map, Peek, Print, SelectKey
-from pystreams.timestamps import WallClockTimestamp, resolve_extractor
+from pystreams.engine.node_defaults import extractor_of
+from pystreams.timestamps import WallClockTimestamp
 from pystreams.topology.built import SubTopology
 from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
 
@@ -111,8 +112,7 @@ def _of_slice(
 
 
 def _of_source(node: SourceNode, loaded: LoadedApplication) -> Iterator[Note]:
-    extractor = node.timestamp_extractor or loaded.config.default_timestamp_extractor
-    if isinstance(resolve_extractor(extractor), WallClockTimestamp):
+    if isinstance(extractor_of(node, loaded.config), WallClockTimestamp):
         yield Note(
             "exempt", node.name, "records get the time of the cut, not the time at which they are read"
         )

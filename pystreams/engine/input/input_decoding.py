@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from pystreams.config import StreamsConfig
 from pystreams.engine.input.decoding import BatchDecoder, Rows
-from pystreams.engine.node_serdes import serdes_of
+from pystreams.engine.node_defaults import extractor_of, serdes_of
 from pystreams.handlers import Response
 from pystreams.record import RecordBatch
-from pystreams.timestamps import WallClockTimestamp, resolve_extractor
+from pystreams.timestamps import WallClockTimestamp
 from pystreams.topology.nodes import SourceNode
 
 
@@ -22,7 +22,7 @@ def input_decoder(
     return BatchDecoder(
         key_serde.deserializer(topic),
         value_serde.deserializer(topic),
-        resolve_extractor(source.timestamp_extractor or config.default_timestamp_extractor),
+        extractor_of(source, config),
         now_ms,
         partition_time,
         by_header=(
@@ -39,7 +39,7 @@ class InputForStore:
     def __init__(
         self, source: SourceNode, topic: str, config: StreamsConfig, now_ms: Callable[[], int]
     ) -> None:
-        extractor = resolve_extractor(source.timestamp_extractor or config.default_timestamp_extractor)
+        extractor = extractor_of(source, config)
         #: Whether to use the records' own timestamps, because the time at which they were processed is not known.
         self._own_times = isinstance(extractor, WallClockTimestamp)
         self._decoder = input_decoder(source, topic, config, now_ms)

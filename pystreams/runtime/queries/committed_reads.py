@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import StateError
-from pystreams.ids import TopicPartition
+from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.queries.answers import Answer, Answers, Demands
 from pystreams.runtime.queries.position import Position
 from pystreams.runtime.queries.whereabouts import found_in
@@ -63,6 +63,26 @@ def committed_answers(
         answers[partition] = Answer(found.result, partition, Position(found.offsets), one.standby, lag)
     here = answers.keys() if only is None else readable.keys()
     return Answers(answers, found_in(subtopology, threads, here))
+
+
+def committed_at_once(
+    store: str, task_id: TaskId, threads: Sequence[StreamThread], read: Callable[[Any], R]
+) -> Answer[R] | None:
+    """The result of ``read`` for the store of a task; None if the task does not run here, or is about to change what it
+    would read."""
+    for thread in threads:
+        tasks = thread.tasks
+        if tasks is None:
+            continue
+        for task in tasks.running:
+            if task.task_id == task_id:
+                found = task.state.committed_stores.read_at_once(store, read)
+                return (
+                    None
+                    if found is None
+                    else Answer(found.result, task_id.partition, Position(found.offsets))
+                )
+    return None
 
 
 def reads_at_once(store: str, subtopology: int, threads: Sequence[StreamThread]) -> bool:

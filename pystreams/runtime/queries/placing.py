@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -62,8 +62,10 @@ class Placing:
         """The partition of a key, None if the partitioner is unknown or there is no partition."""
         return None if self.partitioner is None else self.partition_of(key, self.partitioner)
 
-    def require_inputs(self, position: Iterable[TopicPartition]) -> None:
+    def require_inputs(self, position: Collection[TopicPartition]) -> None:
         """Raises ``StateError`` if a position is one in topics that the store's tasks do not read."""
+        if not position:
+            return
         others = {place.topic for place in position}.difference(self.topics)
         if others and self.topics:
             raise StateError(

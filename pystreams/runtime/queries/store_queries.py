@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 
 from pystreams.clock import Clock
 from pystreams.errors import StateError
+from pystreams.ids import TaskId
 from pystreams.nearest import not_among
 from pystreams.runtime.group.membership_data import Places
 from pystreams.runtime.queries.answers import Answer, Answers, Demands, nothing
-from pystreams.runtime.queries.committed_reads import committed_answers, reads_at_once
+from pystreams.runtime.queries.committed_reads import committed_answers, committed_at_once, reads_at_once
 from pystreams.runtime.queries.latest_reads import latest_answers, latest_call
 from pystreams.runtime.queries.placing import Placing
 from pystreams.runtime.queries.whereabouts import places_in
@@ -146,6 +147,15 @@ class LocalStore:
         if placing is None or self._demands.freshness == "latest" or self._demands.at_least:
             return False
         return reads_at_once(self._name, placing.subtopology, self._threads())
+
+    def committed_at_once(self, partition: int, read: Callable[[Any], R]) -> Answer[R] | None:
+        """The last commit of one partition. None if its task does not run here, if the read would have to wait for a
+        commit that is just being written, and if the caller demands something else."""
+        placing = self.placing
+        if placing is None or self._demands.freshness == "latest" or self._demands.at_least:
+            return None
+        task_id = TaskId(placing.subtopology, partition)
+        return committed_at_once(self._name, task_id, self._threads(), self._shown(read))
 
     @property
     def partitions(self) -> list[int]:

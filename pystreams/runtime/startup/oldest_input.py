@@ -9,7 +9,7 @@ from functools import partial
 from pystreams.broker.port import Admin, Consumer
 from pystreams.clock import Clock, Deadline
 from pystreams.config import StreamsConfig
-from pystreams.engine.node_serdes import serdes_of
+from pystreams.engine.node_defaults import extractor_of, serdes_of
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, RecordBatch
 from pystreams.runtime.tasks.start_positions import offset_ago, reset_position
@@ -19,7 +19,6 @@ from pystreams.timestamps import (
     RecordTimestamp,
     WallClockTimestamp,
     extracted_ms,
-    resolve_extractor,
 )
 from pystreams.topics.oldest_output import Oldest
 from pystreams.topics.topic_plan import TopicPlan
@@ -99,7 +98,7 @@ def _first_batches(
 
 def _timestamps(batch: RecordBatch, source: SourceNode, config: StreamsConfig) -> list[int]:
     """The times that a task would give to the records of a batch, if they can be computed without a task."""
-    extractor = resolve_extractor(source.timestamp_extractor or config.default_timestamp_extractor)
+    extractor = extractor_of(source, config)
     if isinstance(extractor, WallClockTimestamp):
         return []
     if isinstance(extractor, RecordTimestamp):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pystreams.broker.port import Admin, Consumer
@@ -17,7 +16,7 @@ from pystreams.config import StreamsConfig
 from pystreams.errors import RetentionError
 from pystreams.runtime.startup.oldest_input import oldest_inputs
 from pystreams.times import FAR_FUTURE_MS, likely_seconds, unit_remark
-from pystreams.topics.oldest_output import Oldest, Reach, oldest_outputs
+from pystreams.topics.oldest_output import Oldest, Reach, older_than_limits, oldest_outputs
 from pystreams.topics.topic_plan import TopicPlan, time_limits
 from pystreams.topology.built import BuiltTopology
 
@@ -52,16 +51,15 @@ def check_retention(
         sure = written.get(dead_letters, Reach()).sure
         written[dead_letters] = Reach(sure, min(inputs.values(), default=None))
     now_ms = clock.now_ms()
-    expired = _expired({topic: reach.sure for topic, reach in written.items()}, limits, now_ms)
-    possible = _expired({topic: reach.possible for topic, reach in written.items()}, limits, now_ms)
-    doubtful = {topic: found for topic, found in possible.items() if topic not in expired}
-    if expired and not config.allow_expired:
-        raise _error(
-            "would be deleted", plan, expired, "start with --allow-expired (the setting allow_expired)"
-        )
-    for fate, found in (("would be deleted", expired), ("may be deleted", doubtful)):
+    certain = older_than_limits({topic: reach.sure for topic, reach in written.items()}, limits, now_ms)
+    possible = older_than_limits({topic: reach.possible for topic, reach in written.items()}, limits, now_ms)
+    doubtful = {topic: oldest for topic, oldest in possible.items() if topic not in certain}
+    if certain and not config.allow_expired:
+        way_out = "start with --allow-expired (the setting allow_expired)"
+        raise _error("would be deleted", plan, limits, certain, way_out)
+    for fate, found in (("would be deleted", certain), ("may be deleted", doubtful)):
         if found:
-            log.warning("%s", _error(fate, plan, found))
+            log.warning("%s", _error(fate, plan, limits, found))
 
 
 def time_text(timestamp: int) -> str:
@@ -74,36 +72,19 @@ def time_text(timestamp: int) -> str:
     return f"{date} ({remark})" if remark else date
 
 
-@dataclass(frozen=True, slots=True)
-class _Expired:
-    """The retention of a topic (ms), and the input record that is older."""
-
-    limit_ms: int
-    oldest: Oldest
-
-
-def _expired(
-    written: Mapping[str, Oldest | None], limits: Mapping[str, int], now_ms: int
-) -> dict[str, _Expired]:
-    found: dict[str, _Expired] = {}
-    for topic, limit in limits.items():
-        oldest = written.get(topic)
-        if oldest is not None and limit < now_ms - oldest[0]:
-            found[topic] = _Expired(limit, oldest)
-    return found
-
-
-def _error(fate: str, plan: TopicPlan, expired: Mapping[str, _Expired], *way_out: str) -> RetentionError:
-    existing = [topic for topic in expired if topic in plan.found]
+def _error(
+    fate: str, plan: TopicPlan, limits: Mapping[str, int], found: Mapping[str, Oldest], *way_out: str
+) -> RetentionError:
+    existing = [topic for topic in found if topic in plan.found]
     mends = [f"pystreams topics alter {topic} --config retention.ms=-1" for topic in existing]
-    if len(existing) < len(expired):
+    if len(existing) < len(found):
         mends.append("set window_changelog_retention_ms=-1 (for changelogs that do not exist yet)")
-    timestamp, partition = min(found.oldest for found in expired.values())
+    timestamp, partition = min(found.values())
     if likely_seconds(timestamp):
         mends.insert(0, "write timestamps in milliseconds, or convert them in a timestamp_extractor")
     return RetentionError(
         f"records of this application {fate} right after they are written",
-        where=", ".join(f"{topic} (retention.ms={found.limit_ms})" for topic, found in expired.items()),
+        where=", ".join(f"{topic} (retention.ms={limits[topic]})" for topic in found),
         why=f"the oldest record of {partition} is from {time_text(timestamp)}, and their retention is shorter",
         hint="; or ".join(["; ".join(mends), *way_out]),
     )

@@ -72,12 +72,12 @@ class JsonForm:
         except (TypeError, ValueError, RecursionError):
             return msgspec.Raw(_encode({"base64": self._write(value)}))
 
-    def read_text(self, text: str) -> Any:
-        """The key that a path or a parameter has as text. Raises ``BadQueryError``."""
+    def read_text(self, text: str) -> tuple[Any, bytes]:
+        """The key that a path or a parameter has as text, and its bytes. Raises ``BadQueryError``."""
         try:
             key = self._of_text(text)
             # A number that is too large is only found when it is written.
-            self._write(key)
+            return key, self._write(key)
         except BadQueryError:
             raise
         except _WRONG as error:
@@ -86,7 +86,6 @@ class JsonForm:
                 why=f"its keys are {self.name}: {str(error)[:200]}",
                 hint=self._hint(),
             ) from None
-        return key
 
     def place_bytes(self, key: Any) -> bytes:
         """The bytes of a key, in whose order entries are."""

@@ -45,6 +45,18 @@ WAIT_MS: Final = 9_000.0
 _THREADS_MAX: Final = 64
 
 
+class _Readable(NamedTuple):
+    """A store that can be read, and the JSON of its keys and values."""
+
+    spec: StoreSpec
+    keys: JsonForm
+    values: JsonForm
+
+    @property
+    def computes_only(self) -> bool:
+        return self.keys.computes_only and self.values.computes_only
+
+
 class _Prepared(NamedTuple):
     """A question to an opened store."""
 
@@ -59,7 +71,8 @@ class LocalStores:
     def __init__(self, streams: Streams, clock: Clock | None = None) -> None:
         self._streams = streams
         self._clock = SystemClock() if clock is None else clock
-        self._forms: dict[str, tuple[JsonForm, JsonForm]] = {}
+        #: By name, those that somebody has asked for.
+        self._readable: dict[str, _Readable] = {}
         self._gathered = GatheredReads()
         #: By name, freshness, and whether standbys may answer.
         self._stores: dict[tuple[str, Freshness, bool], LocalStore] = {}
@@ -98,7 +111,22 @@ class LocalStores:
 
     def _answer_at_once(self, prepared: _Prepared) -> Part | None:
         # A change of threads would take longer than the read.
+        likely = self._committed_in_likely_partition(prepared)
+        if likely is not None:
+            return likely
         return self._answer(prepared) if prepared.store.reads_at_once() else None
+
+    def _committed_in_likely_partition(self, prepared: _Prepared) -> Part | None:
+        """None: the partition that should have the key does not have it, or nobody can read it now."""
+        reading, store = prepared
+        likely = None if store.placing is None else _likely_partition(store.placing, reading.key)
+        if likely is None:
+            return None
+        try:
+            answer = store.committed_at_once(likely, self._page_of(reading))
+        except StateError as error:
+            raise _unreachable(error) from error
+        return None if answer is None else _part_of_key(answer, prepared)
 
     async def _in_likely_partition(self, prepared: _Prepared) -> Answer[Page] | None:
         """The latest state of a key, read by the stream thread that should have it. None: no thread has read it."""
@@ -129,19 +157,13 @@ class LocalStores:
         """Whether the question takes microseconds, if nobody has to be waited for: its serdes compute only."""
         if question.key is None or question.limit > LIMIT_DEFAULT:
             return False
-        forms = self._forms.get(question.store)
-        return forms is not None and all(form.computes_only for form in forms)
+        readable = self._readable.get(question.store)
+        return readable is not None and readable.computes_only
 
     def _prepared(self, question: Question) -> _Prepared:
-        spec = self._spec(question.store)
-        reading = reading_of(question, spec.kind, *self._forms_of(spec))
-        places = [
-            (topic, number, offset)
-            for topic, offsets in question.position.items()
-            for number, offset in offsets.items()
-        ]
-        at_least = Position({TopicPartition(topic, number): offset for topic, number, offset in places})
-        store = self._opened(question, at_least)
+        spec, keys, values = self._readable_store(question.store)
+        reading = reading_of(question, spec.kind, keys, values)
+        store = self._opened(question, _position_of(question.position))
         try:
             store.require_position()
         except StateError as error:
@@ -241,24 +263,19 @@ class LocalStores:
 
         return read
 
-    def _spec(self, name: str) -> StoreSpec:
+    def _readable_store(self, name: str) -> _Readable:
+        """Raises ``UnknownStoreError``. What it returns is kept: making it takes longer than a query."""
+        readable = self._readable.get(name)
+        if readable is not None:
+            return readable
         built = self._streams.built
         specs = {spec.name: spec for spec in (*built.stores, *(one.spec for one in built.global_stores))}
         known = [one for one, spec in specs.items() if spec.kind in KINDS]
         if name not in known:
             raise unknown_store(name, known)
-        return specs[name]
-
-    def _forms_of(self, spec: StoreSpec) -> tuple[JsonForm, JsonForm]:
-        """The JSON of keys and values; making it takes longer than a query."""
-        forms = self._forms.get(spec.name)
-        if forms is None:
-            topic = self._streams.built.changelog(spec.name)
-            forms = self._forms[spec.name] = (
-                JsonForm(spec.key_serde, topic),
-                JsonForm(spec.value_serde, topic),
-            )
-        return forms
+        spec, topic = specs[name], built.changelog(name)
+        forms = JsonForm(spec.key_serde, topic), JsonForm(spec.value_serde, topic)
+        return self._readable.setdefault(name, _Readable(spec, *forms))
 
     def _info(self, spec: StoreSpec, subtopology: int | None) -> StoreInfo:
         here = {
@@ -275,6 +292,16 @@ class LocalStores:
             sum(task.subtopology == subtopology for task in self._streams.task_ids),
             sorted(here),
         )
+
+
+def _position_of(offsets: Offsets) -> Position:
+    return Position(
+        {
+            TopicPartition(topic, number): offset
+            for topic, by_partition in offsets.items()
+            for number, offset in by_partition.items()
+        }
+    )
 
 
 def _part(answer: Answer[Page]) -> Part:

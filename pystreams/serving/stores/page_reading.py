@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -57,15 +57,17 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A question to a store, with its keys as the store's own. Made by ``reading_of``."""
+    """A question to a store, with its keys as the store's own: one key and its bytes, or a range. Made by
+    ``reading_of``."""
 
     question: Question
     kind: str
     keys: JsonForm
     values: JsonForm
-    key: Any
-    key_from: Any
-    key_to: Any
+    key: Any = None
+    key_bytes: bytes = b""
+    key_from: Any = None
+    key_to: Any = None
 
     @property
     def single(self) -> bool:
@@ -92,24 +94,25 @@ def reading_of(question: Question, kind: str, keys: JsonForm, values: JsonForm) 
     if question.key is None and kind == "versioned":
         raise BadQueryError(f"{named}, which is read key by key", hint="ask for /stores/NAME/keys/KEY")
 
-    def read(text: str | None) -> Any:
-        return None if text is None else keys.read_text(text)
-
-    bounds = read(question.key_from), read(question.key_to)
-    reading = Reading(question, kind, keys, values, read(question.key), *_bounds(question, keys, *bounds))
+    if question.key is not None:
+        reading = Reading(question, kind, keys, values, *keys.read_text(question.key))
+    else:
+        key_from, key_to = _bounds(question, keys)
+        reading = Reading(question, kind, keys, values, key_from=key_from, key_to=key_to)
     if reading.single and question.after is not None:
         raise BadQueryError(f"{named}, in which a key has one entry", hint="leave cursor out")
     return reading
 
 
-def _bounds(question: Question, keys: JsonForm, key_from: Any, key_to: Any) -> tuple[Any, Any]:
+def _bounds(question: Question, keys: JsonForm) -> tuple[Any, Any]:
     """The first and the last key of a page: it begins at the cursor, or, if the serde must not read that one, at the
     first key of the range."""
-    lower = b"" if key_from is None else keys.place_bytes(key_from)
+    key_from, lower = (None, b"") if question.key_from is None else keys.read_text(question.key_from)
+    key_to, upper = (None, None) if question.key_to is None else keys.read_text(question.key_to)
     if question.after is not None and question.after.key > lower:
         lower = question.after.key
         key_from = keys.key_of(lower) if keys.reads_requests else key_from
-    if key_to is not None and lower > keys.place_bytes(key_to):
+    if upper is not None and lower > upper:
         raise BadQueryError(
             "the first key of the range sorts after the last one",
             why="keys sort by their bytes, in which negative numbers follow the positive ones",
@@ -129,7 +132,7 @@ def read_page(store: Any, reading: Reading, deadline: Deadline) -> Page:
         found = (_sessions if reading.kind == "session" else _versions)(store, reading)
     # A generator that is closed closes the iterator of the store.
     with closing(found):
-        wanted = _after_cursor(_timely(found, reading, deadline), reading)
+        wanted = _wanted(found, reading, deadline)
         if reading.kind == "session" or (reading.kind in _WINDOW and not of_key):
             # Such stores have another order, so that all that the question is about is read for each page.
             wanted = iter(heapq.nsmallest(reading.question.limit + 1, wanted, key=lambda entry: entry.place))
@@ -145,7 +148,7 @@ def read_page(store: Any, reading: Reading, deadline: Deadline) -> Page:
 def _value_of_key(store: Any, reading: Reading) -> _Finding:
     value = store.get(reading.key)
     if value is not None:
-        yield _Found(Place(reading.keys.place_bytes(reading.key)), reading.key, value)
+        yield _Found(Place(reading.key_bytes), reading.key, value)
 
 
 def _key_values(store: Any, reading: Reading) -> _Finding:
@@ -161,7 +164,7 @@ def _key_values(store: Any, reading: Reading) -> _Finding:
 
 
 def _windows_of_key(store: Any, reading: Reading) -> _Finding:
-    key, key_bytes = reading.key, reading.keys.place_bytes(reading.key)
+    key, key_bytes = reading.key, reading.key_bytes
     after = reading.question.after
     time_from = max(_visible_from(store, reading), 0 if after is None else after.start)
     same_start, last_start = 0, -1
@@ -208,7 +211,7 @@ def _versions(store: Any, reading: Reading) -> _Finding:
         version = store.get(key, as_of)
         found = [] if version is None else [version]
     for version in found:
-        yield _Found(Place(reading.keys.place_bytes(key), version.timestamp), key, version)
+        yield _Found(Place(reading.key_bytes, version.timestamp), key, version)
 
 
 # Pages
@@ -230,16 +233,13 @@ def _page(found: Iterator[_Found], reading: Reading) -> Page:
     return Page(entries, more=False)
 
 
-def _after_cursor(found: Iterable[_Found], reading: Reading) -> Iterator[_Found]:
+def _wanted(found: Iterable[_Found], reading: Reading, deadline: Deadline) -> Iterator[_Found]:
+    """The entries behind the cursor. Raises ``TooSlowError`` at the deadline."""
     after = reading.question.after
-    return (entry for entry in found if after is None or entry.place > after)
-
-
-def _timely(found: Iterator[_Found], reading: Reading, deadline: Deadline) -> Iterator[_Found]:
-    """Raises ``TooSlowError`` at the deadline."""
-    while batch := list(islice(found, _ENTRIES_PER_LOOK)):
-        yield from batch
-        if deadline.expired():
+    for number, entry in enumerate(found, 1):
+        if after is None or entry.place > after:
+            yield entry
+        if number % _ENTRIES_PER_LOOK == 0 and deadline.expired():
             raise TooSlowError(
                 f"store {reading.question.store} has more entries than can be read in the time of a query",
                 hint="ask for a narrower range of keys or times, or for a smaller limit",

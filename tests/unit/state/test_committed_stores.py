@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,32 @@ def test_a_long_read_does_not_keep_a_task_from_committing(tmp_path: Path) -> Non
         assert answer is not None
         assert answer.result == ["1", "1"]
         assert committed(task, OF_KEYS)["get"][0] == "3"
+
+
+@pytest.mark.parametrize(("persistent", "during"), [(True, "1"), (False, None)], ids=["on disk", "in memory"])
+def test_a_reader_that_does_not_wait_gets_no_answer_if_it_would_have_to(
+    tmp_path: Path, persistent: bool, during: str | None
+) -> None:
+    with Task(key_value(persistent=persistent), directory=tmp_path / "0_0") as task:
+        stores = task.state.committed_stores
+
+        def at_once() -> str | None:
+            """What another thread gets."""
+            with ThreadPoolExecutor(1) as other:
+                answer = other.submit(stores.read_at_once, "store", lambda store: store.get("a")).result(120)
+            return None if answer is None else answer.result
+
+        task.store.put("a", "1")
+        task.commit()
+        assert at_once() is None
+        stores.open()
+        with stores.changing():
+            assert at_once() is None
+        assert at_once() == "1"
+        with stores.changing():
+            # On disk the first reader has left a view of the last commit, which nothing changes.
+            assert at_once() == during
+        assert at_once() == "1"
 
 
 changes = st.lists(

@@ -12,7 +12,7 @@ from pystreams.backfill.application import LoadedApplication
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.frames.columns import Columns, Content, match
 from pystreams.backfill.sources.frames.source import DataFrameSource
-from pystreams.engine.node_serdes import serdes_of
+from pystreams.engine.node_defaults import serdes_of
 from pystreams.errors import SerializationError, TopologyError
 from pystreams.partitioning import partition_for_key
 from pystreams.serde import AnySerde

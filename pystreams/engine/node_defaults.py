@@ -1,10 +1,11 @@
-"""The serdes that a source or a sink reads and writes with."""
+"""What sources and sinks take from themselves, or else from the application: serdes and timestamp extractors."""
 
 from __future__ import annotations
 
 from pystreams.config import StreamsConfig
 from pystreams.serde.base import AnySerde
 from pystreams.serde.lookup import serde_for
+from pystreams.timestamps import TimestampExtractor, WallClockTimestamp, resolve_extractor
 from pystreams.topology.nodes import SinkNode, SourceNode
 
 
@@ -14,3 +15,8 @@ def serdes_of(node: SourceNode | SinkNode, config: StreamsConfig) -> tuple[AnySe
         node.key_serde or serde_for(config.default_key_serde),
         node.value_serde or serde_for(config.default_value_serde),
     )
+
+
+def extractor_of(source: SourceNode, config: StreamsConfig) -> TimestampExtractor | WallClockTimestamp:
+    """The timestamp extractor of the source, or else the default one."""
+    return resolve_extractor(source.timestamp_extractor or config.default_timestamp_extractor)
