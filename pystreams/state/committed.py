@@ -82,6 +82,7 @@ class CommittedStores:
         self._offsets: Offsets = {}
         self._is_open = False
         self._readers = 0
+        self._changes = 0
         #: Held while the tables change, and by readers of a table in memory. A thread that needs both locks takes this
         #: one first, and then the gate.
         self._changing = threading.RLock()
@@ -105,6 +106,7 @@ class CommittedStores:
         with self._gate:
             self._offsets = self._offsets if offsets is None else offsets
             self._is_open = True
+            self._changes += 1
 
     @contextmanager
     def changing(self, offsets: Offsets | None = None) -> Iterator[None]:
@@ -116,11 +118,13 @@ class CommittedStores:
             except BaseException:
                 with self._gate:
                     self._is_open = False
+                    self._changes += 1
                 raise
             with self._gate:
                 if offsets is not None:
                     self._offsets = offsets
                 self._publish()
+                self._changes += 1
                 self._gate.notify_all()
 
     @contextmanager
@@ -136,6 +140,7 @@ class CommittedStores:
         """Let no reader in, and wait until the last one has left."""
         with self._gate:
             self._is_open = False
+            self._changes += 1
             self._gate.notify_all()
             self._gate.wait_for(lambda: not self._readers)
             for view in self._views.values():
@@ -230,6 +235,11 @@ class CommittedStores:
         if is_free:
             self._changing.release()
         return is_free
+
+    @property
+    def changes(self) -> int:
+        """The number of commits, and of openings and closings: as long as it stays, readers read the same."""
+        return self._changes
 
     @property
     def offsets(self) -> Offsets | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import StateError
@@ -15,9 +15,12 @@ from pystreams.runtime.queries.whereabouts import found_in
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.runtime.threads.stream_thread import StreamThread
-from pystreams.state.committed import CommittedAnswer
+from pystreams.state.committed import CommittedAnswer, CommittedStores
 
 R = TypeVar("R")
+
+#: The stores of a task, and how often they have changed.
+CommitMark: TypeAlias = tuple[CommittedStores, int]
 
 #: While a reader waits for a commit, the thread is asked for it again at this interval.
 _ASK_EVERY_MS: Final = 50.0
@@ -70,18 +73,26 @@ def committed_at_once(
 ) -> Answer[R] | None:
     """The result of ``read`` for the store of a task; None if the task does not run here, or is about to change what it
     would read."""
+    task = _running(task_id, threads)
+    found = None if task is None else task.state.committed_stores.read_at_once(store, read)
+    return None if found is None else Answer(found.result, task_id.partition, Position(found.offsets))
+
+
+def commit_mark(task_id: TaskId, threads: Sequence[StreamThread]) -> CommitMark | None:
+    """As long as it stays, readers of a task's stores read the same. None: the task does not run here."""
+    task = _running(task_id, threads)
+    if task is None:
+        return None
+    stores = task.state.committed_stores
+    return stores, stores.changes
+
+
+def _running(task_id: TaskId, threads: Sequence[StreamThread]) -> ActiveTask | None:
     for thread in threads:
         tasks = thread.tasks
-        if tasks is None:
-            continue
-        for task in tasks.running:
+        for task in () if tasks is None else tasks.running:
             if task.task_id == task_id:
-                found = task.state.committed_stores.read_at_once(store, read)
-                return (
-                    None
-                    if found is None
-                    else Answer(found.result, task_id.partition, Position(found.offsets))
-                )
+                return task
     return None
 
 

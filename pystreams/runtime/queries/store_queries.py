@@ -11,7 +11,13 @@ from pystreams.ids import TaskId
 from pystreams.nearest import not_among
 from pystreams.runtime.group.membership_data import Places
 from pystreams.runtime.queries.answers import Answer, Answers, Demands, nothing
-from pystreams.runtime.queries.committed_reads import committed_answers, committed_at_once, reads_at_once
+from pystreams.runtime.queries.committed_reads import (
+    CommitMark,
+    commit_mark,
+    committed_answers,
+    committed_at_once,
+    reads_at_once,
+)
 from pystreams.runtime.queries.latest_reads import latest_answers, latest_call
 from pystreams.runtime.queries.placing import Placing
 from pystreams.runtime.queries.whereabouts import places_in
@@ -156,6 +162,11 @@ class LocalStore:
             return None
         task_id = TaskId(placing.subtopology, partition)
         return committed_at_once(self._name, task_id, self._threads(), self._shown(read))
+
+    def commit_mark(self, partition: int) -> CommitMark | None:
+        """As long as it stays equal, ``committed_at_once`` reads the same. None: the task does not run here."""
+        assert self.placing is not None, "GlobalLocalStore reads global stores"
+        return commit_mark(TaskId(self.placing.subtopology, partition), self._threads())
 
     @property
     def partitions(self) -> list[int]:

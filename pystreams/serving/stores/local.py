@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from threading import get_ident
 from typing import Final, NamedTuple, TypeVar
@@ -18,6 +18,7 @@ from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from pystreams.runtime.queries.answers import Answer, Freshness
+from pystreams.runtime.queries.committed_reads import CommitMark
 from pystreams.runtime.queries.gathered_reads import GatheredReads
 from pystreams.runtime.queries.placing import Placing
 from pystreams.runtime.queries.position import Position
@@ -26,6 +27,7 @@ from pystreams.runtime.streams import Streams
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.serving.query_errors import BadQueryError, UnreachableError, unknown_store
 from pystreams.serving.stores.json_forms import JsonForm, name_of
+from pystreams.serving.stores.kept_answers import KeptAnswers
 from pystreams.serving.stores.page_reading import KINDS, Page, Reading, read_page, reading_of
 from pystreams.serving.stores.parts import Part, StoreInfo, least, merged
 from pystreams.serving.stores.questions import LIMIT_DEFAULT, Offsets, Question
@@ -74,6 +76,7 @@ class LocalStores:
         #: By name, those that somebody has asked for.
         self._readable: dict[str, _Readable] = {}
         self._gathered = GatheredReads()
+        self._kept = KeptAnswers()
         #: By name, freshness, and whether standbys may answer.
         self._stores: dict[tuple[str, Freshness, bool], LocalStore] = {}
 
@@ -107,26 +110,48 @@ class LocalStores:
     def ask_at_once(self, question: Question) -> Part | None:
         if question.freshness == "latest" or not self._is_short(question):
             return None
-        return self._answer_at_once(self._prepared(question))
+        try:
+            kept = self._kept.find(question)
+        except StateError as error:
+            raise _unreachable(error) from error
+        return self._answer_at_once(self._prepared(question)) if kept is None else kept
 
     def _answer_at_once(self, prepared: _Prepared) -> Part | None:
         # A change of threads would take longer than the read.
-        likely = self._committed_in_likely_partition(prepared)
-        if likely is not None:
-            return likely
-        return self._answer(prepared) if prepared.store.reads_at_once() else None
-
-    def _committed_in_likely_partition(self, prepared: _Prepared) -> Part | None:
-        """None: the partition that should have the key does not have it, or nobody can read it now."""
-        reading, store = prepared
-        likely = None if store.placing is None else _likely_partition(store.placing, reading.key)
-        if likely is None:
-            return None
         try:
-            answer = store.committed_at_once(likely, self._page_of(reading))
+            part = self._committed_key(prepared)
         except StateError as error:
             raise _unreachable(error) from error
-        return None if answer is None else _part_of_key(answer, prepared)
+        if part is not None:
+            return part
+        return self._answer(prepared) if prepared.store.reads_at_once() else None
+
+    def _committed_key(self, prepared: _Prepared) -> Part | None:
+        """The entries of a key that is where it should be, or nowhere. None: it is elsewhere; or the task of a
+        partition that may have it does not run here, or has to be waited for."""
+        reading, store = prepared
+        placing = store.placing
+        if placing is None or not placing.partitions:
+            return None
+        likely, read = _likely_partition(placing, reading.key), self._page_of(reading)
+        answers: list[Answer[Page]] = []
+        marks: dict[int, CommitMark | None] = {}
+        for partition in sorted(range(placing.partitions), key=lambda one: one != likely):
+            marks[partition] = store.commit_mark(partition)
+            answer = store.committed_at_once(partition, read)
+            if answer is None:
+                return None
+            if answer.result.entries:
+                if partition != likely:
+                    # With an unknown partitioner, further partitions may have the key.
+                    return None
+                part, marks = _whole(answer, reading, placing), {partition: marks[partition]}
+                break
+            answers.append(answer)
+        else:
+            part = merged(reading.question, [*map(_part, answers), _empty(prepared, placing, answers)])
+        self._kept.keep(reading.question, part, store, marks)
+        return part
 
     async def _in_likely_partition(self, prepared: _Prepared) -> Answer[Page] | None:
         """The latest state of a key, read by the stream thread that should have it. None: no thread has read it."""
@@ -218,27 +243,15 @@ class LocalStores:
             if answer is not None and (found := _part_of_key(answer, prepared)):
                 return found
         answers = store.answers(read)
-        with_entries = [partition for partition, one in answers.by_partition.items() if one.result.entries]
-        key = None if question.key is None else placing.likely_partition(reading.key)
-        if question.key is not None and with_entries:
-            key = with_entries[0]
+        empty = _empty(prepared, placing, answers.by_partition.values())
         others = set(range(placing.partitions)).difference(answers.by_partition)
-        places = {one: answers.found.describe([one]).removeprefix(f"partition {one} ") for one in others}
-        empty = Part(
-            partitions=placing.partitions,
-            partition=key,
-            elsewhere=places,
-            single=reading.single,
-            kept_from_ms=least(
-                one.result.kept_from_ms
-                for partition, one in answers.by_partition.items()
-                if key in (None, partition)
-            ),
-        )
         if others:
             hosts = {one: hosts for one, hosts in store.places.items() if one in others}
             empty = msgspec.structs.replace(
                 empty,
+                elsewhere={
+                    one: answers.found.describe([one]).removeprefix(f"partition {one} ") for one in others
+                },
                 endpoints={
                     one: at.active.endpoint for one, at in hosts.items() if at.active and at.active.endpoint
                 },
@@ -321,11 +334,31 @@ def _likely_partition(placing: Placing, key: object) -> int | None:
     return placing.partition_of(key, partition_for_key) if likely is None else likely
 
 
+def _empty(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Page]]) -> Part:
+    """What is known beside the entries of partitions that were read."""
+    reading = prepared.reading
+    key: int | None = None
+    if reading.question.key is not None:
+        with_entries = (answer.partition for answer in answers if answer.result.entries)
+        key = next(with_entries, placing.likely_partition(reading.key))
+    return Part(
+        partitions=placing.partitions,
+        partition=key,
+        single=reading.single,
+        kept_from_ms=least(
+            answer.result.kept_from_ms for answer in answers if key in (None, answer.partition)
+        ),
+    )
+
+
 def _part_of_key(answer: Answer[Page], prepared: _Prepared) -> Part | None:
     """The whole answer, if a partition has something under the key."""
     reading, placing = prepared.reading, prepared.store.placing
-    if placing is None or not answer.result.entries:
-        return None
+    return None if placing is None or not answer.result.entries else _whole(answer, reading, placing)
+
+
+def _whole(answer: Answer[Page], reading: Reading, placing: Placing) -> Part:
+    """The answer for a key, from the partition that has it."""
     where = {"partitions": placing.partitions, "partition": answer.partition, "single": reading.single}
     return msgspec.structs.replace(_part(answer), **where)
 

@@ -1,0 +1,136 @@
+"""An answer as of the last commit is kept, and given again until one of the tasks that it is from has committed, and
+not longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pystreams import App, TimeWindows
+from pystreams.errors import StateError
+from pystreams.serving.query_errors import UnreachableError
+from pystreams.serving.stores import local
+from pystreams.serving.stores.local import LocalStores
+from pystreams.serving.stores.parts import Part
+from pystreams.serving.stores.questions import Place, Question
+from tests.live.support import eventually
+from tests.serving.asyncio_kit import run_apart
+from tests.serving.queries_kit import Asked, asked
+
+pytestmark = pytest.mark.live
+
+
+def several(app: App) -> None:
+    numbers = app.stream("in", key=str, value=str).group_by_key()
+    numbers.count(name="counts")
+    numbers.reduce(lambda _, text: text, name="texts")
+    numbers.windowed_by(TimeWindows.tumbling(10, grace=1_000_000)).count(name="hourly")
+
+
+class Reads:
+    """Asks the stores of an application, and counts how many pages are read for it."""
+
+    def __init__(self, application: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pages = 0
+        self.application = application
+        self.stores = LocalStores(application.streams)
+        read_page = local.read_page
+
+        def counted(*arguments: Any) -> Any:
+            self.pages += 1
+            return read_page(*arguments)
+
+        monkeypatch.setattr(local, "read_page", counted)
+
+    def ask(self, store: str, key: str, **demands: Any) -> Part:
+        question = Question(store, key, freshness="committed", **demands)
+        # The first question about a store is not answered at once: its serdes are made in a thread.
+        return self.stores.ask_at_once(question) or run_apart(self.stores.ask(question))
+
+    def shown(self, store: str, key: str, **demands: Any) -> list[str]:
+        return [entry.shown.decode() for entry in self.ask(store, key, **demands).entries]
+
+    def write(self, *records: tuple[str, str, int]) -> None:
+        self.application.log.write("in", records, value=str)
+
+    def count(self, key: str) -> int | None:
+        """What is found by a thread that asks the store itself."""
+        try:
+            found = self.application.streams.store("counts", freshness="committed").get(key)
+        except StateError:
+            return None
+        return None if found is None else found.value
+
+
+@pytest.fixture
+def reads(tmp_path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
+    with asked(tmp_path, several, commit_interval_ms=50) as application:
+        reads = Reads(application, monkeypatch)
+        reads.write(("a", "x", 1), ("a", "y", 25), ("b", "z", 2))
+        eventually(lambda: reads.shown("hourly", "a", time_from=20) and reads.shown("counts", "b"))
+        yield reads
+
+
+@pytest.mark.parametrize("key", ["a", "nobody"])
+def test_nothing_is_read_for_the_same_question_until_the_next_commit(reads: Reads, key: str) -> None:
+    first = reads.ask("counts", key)
+    before = reads.pages
+    assert [reads.ask("counts", key) for _ in range(10)] == [first] * 10
+    assert reads.pages == before
+
+
+def test_each_commit_shows_in_the_next_answer(reads: Reads) -> None:
+    for count in range(3, 30):
+        reads.ask("counts", "a")
+        reads.write(("a", "more", count))
+        eventually(lambda count=count: reads.count("a") == count)
+        assert f'"value":{count},' in reads.shown("counts", "a")[0]
+
+
+def test_a_key_that_was_absent_is_found_once_it_is_committed(reads: Reads) -> None:
+    for key in map(str, range(8)):
+        assert reads.ask("counts", key).entries == []
+        reads.write((key, "first", 30))
+        eventually(lambda key=key: reads.count(key) == 1)
+        assert reads.shown("counts", key) != []
+
+
+def test_questions_about_the_same_key_are_told_apart(reads: Reads) -> None:
+    whole = reads.shown("hourly", "a")
+    assert len(whole) == 2
+    for _ in range(2):
+        assert reads.shown("hourly", "a") == whole
+        assert reads.shown("hourly", "a", time_from=20) == whole[1:]
+        assert reads.shown("hourly", "a", time_to=10) == whole[:1]
+        assert reads.shown("hourly", "a", limit=1) == whole[:1]
+        assert reads.shown("hourly", "a", after=Place(b"a", 0)) == whole[1:]
+        assert reads.shown("hourly", "b") != whole
+        assert '"value":2,' in reads.shown("counts", "a")[0]
+
+
+def test_a_demanded_position_is_waited_for(reads: Reads) -> None:
+    part = reads.ask("counts", "a")
+    (partition,) = part.position["in"]
+    for count in range(3, 6):
+        offset = reads.ask("counts", "a").position["in"][partition]
+        reads.write(("a", "more", count))
+        position = {"in": {partition: offset + 1}}
+        assert f'"value":{count},' in reads.shown("counts", "a", position=position)[0]
+
+
+def test_a_large_answer_is_read_each_time(reads: Reads) -> None:
+    reads.write(("large", "x" * 5_000, 40))
+    eventually(lambda: reads.count("large") == 1)
+    reads.ask("texts", "large")
+    before = reads.pages
+    reads.ask("texts", "large")
+    assert reads.pages > before
+
+
+def test_nothing_is_answered_any_more_once_the_client_has_ended(reads: Reads) -> None:
+    reads.ask("counts", "a")
+    reads.application.streams.close(60_000)
+    with pytest.raises(UnreachableError):
+        reads.ask("counts", "a")
