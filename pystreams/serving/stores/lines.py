@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 
 _LENGTH_BYTES: Final = 4
 
-#: The largest number of replies that wait for the end of a round of the event loop.
-_WAITING_MAX: Final = 32
+#: So much is read at once, more than a hundred questions: then others of the event loop have their turn.
+_READ_BYTES: Final = 16_384
 
 
 class _Asked(msgspec.Struct, frozen=True, tag=True):
@@ -111,7 +111,8 @@ class Line:
         number = next(self._numbers)
         waiting = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            await self._questions.put(_framed(_Asked(number, question)))
+            self._questions.add(_framed(_Asked(number, question)))
+            await self._questions.sent()
             reply: _Reply = await waiting
         finally:
             del self._waiting[number]
@@ -127,13 +128,14 @@ class Line:
         self._reading = asyncio.create_task(self._read(reader, writer))
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inbox = _Inbox(reader)
         try:
             while True:
-                reply = _decode_reply(await _frame(reader))
-                waiting = self._waiting.get(reply.number)
-                # Nobody may wait for it any more.
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(reply)
+                for reply in map(_decode_reply, await inbox.take()):
+                    waiting = self._waiting.get(reply.number)
+                    # Nobody may wait for it any more.
+                    if waiting is not None and not waiting.done():
+                        waiting.set_result(reply)
         except (EOFError, OSError):
             self._gone = True
             for waiting in self._waiting.values():
@@ -154,20 +156,20 @@ class LineServer:
 
     async def _serve(self) -> None:
         reader, writer = await asyncio.open_connection(sock=self._end)
-        replies, turns = _Outbox(writer), QuickTurns()
+        questions, replies, turns = _Inbox(reader), _Outbox(writer), QuickTurns()
         try:
             while True:
-                asked = _decode_asked(await _frame(reader))
+                messages = await questions.take()
                 turns.asked()
-                reply = self._reply_at_once(asked)
-                if reply is None:
+                for asked in map(_decode_asked, messages):
+                    reply = self._reply_at_once(asked)
+                    if reply is not None:
+                        replies.add(reply)
+                        continue
                     task = asyncio.create_task(self._answer(asked, replies))
                     self._tasks.add(task)
                     task.add_done_callback(self._tasks.discard)
-                    continue
-                await replies.put(reply)
-                if replies.waiting >= _WAITING_MAX:
-                    await asyncio.sleep(0)
+                await replies.sent()
         except (EOFError, OSError) as ended:
             log.debug("nobody asks any more: %s", ended)
         finally:
@@ -190,7 +192,43 @@ class LineServer:
                 reply = _framed(_Answered(asked.number, await self._answerer.ask(asked.question)))
         except Exception as error:  # noqa: BLE001 - whoever asks gets it
             reply = _refused(asked, error)
-        await replies.put(reply)
+        replies.add(reply)
+        await replies.sent()
+
+
+class _Inbox:
+    """Messages that come. All that are there are taken at once, because one call of a coroutine takes longer than the
+    answers to some questions."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._data = bytearray()
+
+    async def take(self) -> list[bytes]:
+        """At least one message. Raises ``EOFError`` at the end of the line."""
+        while True:
+            data = await self._reader.read(_READ_BYTES)
+            if not data:
+                raise EOFError("the line has ended")
+            self._data += data
+            if messages := self._split():
+                if len(data) == _READ_BYTES:
+                    # More may be there already, so that the next read would not let others have their turn.
+                    await asyncio.sleep(0)
+                return messages
+
+    def _split(self) -> list[bytes]:
+        """The messages that are complete."""
+        data, begin = self._data, 0
+        messages: list[bytes] = []
+        while (body := begin + _LENGTH_BYTES) <= len(data):
+            end = body + int.from_bytes(data[begin:body])
+            if end > len(data):
+                break
+            messages.append(bytes(data[body:end]))
+            begin = end
+        del data[:begin]
+        return messages
 
 
 class _Outbox:
@@ -201,16 +239,14 @@ class _Outbox:
         self._writer = writer
         self._messages: list[bytes] = []
 
-    @property
-    def waiting(self) -> int:
-        """The number of messages that are not written yet."""
-        return len(self._messages)
-
-    async def put(self, message: bytes) -> None:
-        """Have a message written. Waits while the other process does not read those that were written before."""
+    def add(self, message: bytes) -> None:
+        """Have a message written in this round."""
         if not self._messages:
             asyncio.get_running_loop().call_soon(self._write)
         self._messages.append(message)
+
+    async def sent(self) -> None:
+        """Wait while the other process does not read what was written before."""
         await self._writer.drain()
 
     def _write(self) -> None:
@@ -235,9 +271,3 @@ def _writable(text: str) -> str:
 def _framed(message: _Asked | _Reply) -> bytes:
     data = _encode(message)
     return len(data).to_bytes(_LENGTH_BYTES) + data
-
-
-async def _frame(reader: asyncio.StreamReader) -> bytes:
-    """The next message. Raises ``EOFError`` at the end of the line."""
-    length = int.from_bytes(await reader.readexactly(_LENGTH_BYTES))
-    return await reader.readexactly(length)
