@@ -82,14 +82,13 @@ class CommittedStores:
         self._offsets: Offsets = {}
         self._is_open = False
         self._readers = 0
-        self._changes = 0
+        self._mark = object()
         #: Held while the tables change, and by readers of a table in memory. A thread that needs both locks takes this
         #: one first, and then the gate.
         self._changing = threading.RLock()
-        #: Guards the fields above, for moments only. Readers use the lock itself, because a condition's own ``with``
-        #: calls functions of Python.
+        #: Guards the fields above, for moments only.
         self._fields = threading.RLock()
-        #: It is notified of new views, and when the last reader has left.
+        #: The same lock, to wait for new views, and for the last reader to leave. Its own ``with`` is slower.
         self._gate = threading.Condition(self._fields)
 
     def add(self, context: StoreContext, layer: Layer, table: RocksTable | MemoryTable) -> None:
@@ -103,10 +102,9 @@ class CommittedStores:
 
     def open(self, offsets: Offsets | None = None) -> None:
         """Let readers in. ``offsets``: those of the last commit; None: as they were."""
-        with self._gate:
-            self._offsets = self._offsets if offsets is None else offsets
+        with self._changing, self._fields:
             self._is_open = True
-            self._changes += 1
+            self._begin_commit(offsets)
 
     @contextmanager
     def changing(self, offsets: Offsets | None = None) -> Iterator[None]:
@@ -115,17 +113,15 @@ class CommittedStores:
         with self._changing:
             try:
                 yield
+                with self._gate:
+                    self._begin_commit(offsets)
+                    self._gate.notify_all()
             except BaseException:
                 with self._gate:
                     self._is_open = False
-                    self._changes += 1
+                    self._mark = object()
+                    self._gate.notify_all()
                 raise
-            with self._gate:
-                if offsets is not None:
-                    self._offsets = offsets
-                self._publish()
-                self._changes += 1
-                self._gate.notify_all()
 
     @contextmanager
     def closed(self) -> Iterator[None]:
@@ -140,14 +136,18 @@ class CommittedStores:
         """Let no reader in, and wait until the last one has left."""
         with self._gate:
             self._is_open = False
-            self._changes += 1
+            self._mark = object()
             self._gate.notify_all()
             self._gate.wait_for(lambda: not self._readers)
             for view in self._views.values():
                 _retire(view)
             self._views.clear()
 
-    def _publish(self) -> None:
+    def _begin_commit(self, offsets: Offsets | None) -> None:
+        """Readers read the tables as they are now, with these offsets (None: as they were)."""
+        self._mark = object()
+        if offsets is not None:
+            self._offsets = offsets
         for name, view in list(self._views.items()):
             _retire(view)
             if view.used:
@@ -163,6 +163,13 @@ class CommittedStores:
     def read(self, name: str, read: Callable[[Any], R]) -> CommittedAnswer[R] | None:
         """The result of ``read`` for a store as of the last commit; an iterator is read to its end. None if the task is
         closed, or does not run yet. Raises what ``read`` raises, and ``StateError`` if the task closes meanwhile."""
+        return self._read(name, read, waits=True)
+
+    def read_at_once(self, name: str, read: Callable[[Any], R]) -> CommittedAnswer[R] | None:
+        """As ``read``; None also if the reader would have to wait, as while a commit is being written."""
+        return self._read(name, read, waits=False)
+
+    def _read(self, name: str, read: Callable[[Any], R], *, waits: bool) -> CommittedAnswer[R] | None:
         view: _View | None = None
         with self._fields:
             if not self._is_open:
@@ -171,34 +178,27 @@ class CommittedStores:
             if name not in self._in_memory and (view := self._views.get(name)) is not None:
                 view.readers += 1
         try:
-            if name in self._in_memory:
-                with self._changing:
-                    return self._answered(self._current(name), read)
             if view is None:
                 # Perhaps a commit is under way: its first half must not be seen.
-                with self._changing, self._fields:
-                    view = self._current(name)
-                    view.readers += 1
+                if not self._changing.acquire(blocking=waits):
+                    return None
+                try:
+                    if name in self._in_memory:
+                        return self._answered(self._current(name), read)
+                    with self._fields:
+                        view = self._current(name)
+                        view.readers += 1
+                finally:
+                    self._changing.release()
             return self._answered(view, read)
         finally:
             with self._fields:
-                if view is not None:
-                    view.readers -= 1
-                    view.release_if_free()
                 self._readers -= 1
                 if not self._readers:
                     self._gate.notify_all()
-
-    def read_at_once(self, name: str, read: Callable[[Any], R]) -> CommittedAnswer[R] | None:
-        """As ``read``; None also if the reader would have to wait, as while a commit is being written."""
-        if name in self._views and name not in self._in_memory:
-            return self.read(name, read)
-        if not self._changing.acquire(blocking=False):
-            return None
-        try:
-            return self.read(name, read)
-        finally:
-            self._changing.release()
+                if view is not None:
+                    view.readers -= 1
+                    view.release_if_free()
 
     def _current(self, name: str) -> _View:
         with self._fields:
@@ -237,9 +237,9 @@ class CommittedStores:
         return is_free
 
     @property
-    def changes(self) -> int:
-        """The number of commits, and of openings and closings: as long as it stays, readers read the same."""
-        return self._changes
+    def mark(self) -> object:
+        """As long as it is the same object, readers read the same."""
+        return self._mark
 
     @property
     def offsets(self) -> Offsets | None:

@@ -37,8 +37,15 @@ def main() -> int:
     opened = on_kafka(folder, options.brokers) if options.log == "kafka" else on_the_embedded_log(folder)
     with opened as place:
         run = Run(place, folder, options.seed, progress_timeout_s=PROGRESS_TIMEOUTS_S[options.brokers])
-        end = time.monotonic() + 60 * options.minutes
-        report = run(run.decks(lambda: time.monotonic() > end))
+        began = time.monotonic()
+
+        def enough() -> bool:
+            minutes = (time.monotonic() - began) / 60
+            faults = run.report.faults.total()
+            print(f"{minutes:.0f} of {options.minutes:g} minutes, {faults} faults", flush=True)
+            return minutes > options.minutes
+
+        report = run(run.decks(enough))
     shutil.rmtree(folder)
     print(report)
     return 0

@@ -75,7 +75,7 @@ OTHERS = [
 #: What the language writes into a topology; programs do not.
 INTERNAL = {
     "LocalStore.answers",
-    "LocalStore.commit_mark",
+    "LocalStore.commit_marks",
     "LocalStore.committed_at_once",
     "LocalStore.latest_call",
     "LocalStore.placing",

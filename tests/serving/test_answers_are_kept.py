@@ -3,15 +3,17 @@ not longer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from pystreams import App, TimeWindows
 from pystreams.errors import StateError
 from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.stores import local
+from pystreams.serving.stores.kept_answers import KeptAnswers
 from pystreams.serving.stores.local import LocalStores
 from pystreams.serving.stores.parts import Part
 from pystreams.serving.stores.questions import Place, Question
@@ -108,6 +110,75 @@ def test_questions_about_the_same_key_are_told_apart(reads: Reads) -> None:
         assert reads.shown("hourly", "a", after=Place(b"a", 0)) == whole[1:]
         assert reads.shown("hourly", "b") != whole
         assert '"value":2,' in reads.shown("counts", "a")[0]
+
+
+def test_tasks_that_go_to_another_thread_show_what_they_commit_there(tmp_path, monkeypatch) -> None:
+    with asked(tmp_path, several, partitions=4, commit_interval_ms=50, num_stream_threads=2) as application:
+        reads, keys = Reads(application, monkeypatch), [f"k{number}" for number in range(12)]
+        reads.write(*((key, "first", 1) for key in keys))
+        for key in keys:
+            eventually(lambda key=key: reads.count(key) == 1)
+            assert '"value":1,' in reads.shown("counts", key)[0]
+        assert application.streams.remove_stream_thread() is not None
+        eventually(lambda: None not in map(reads.count, keys))
+        for key in keys:
+            assert '"value":1,' in reads.shown("counts", key)[0]
+        reads.write(*((key, "second", 2) for key in keys))
+        for key in keys:
+            eventually(lambda key=key: reads.count(key) == 2)
+            assert '"value":2,' in reads.shown("counts", key)[0]
+
+
+class Marked:
+    """Stands for a store whose marks a test changes."""
+
+    def __init__(self) -> None:
+        self.marks: dict[int, object] = {0: object(), 1: object()}
+
+    def commit_marks(self, partitions: Collection[int]) -> dict[int, object]:
+        return {one: mark for one, mark in self.marks.items() if one in partitions}
+
+
+#: Another value for each field of a question about a key as of the last commit.
+OTHERS: dict[str, Any] = {
+    "store": "other",
+    "key": "other",
+    "time_from": 1,
+    "time_to": 1,
+    "as_of": 1,
+    "limit": 1,
+    "after": Place(b"k"),
+    "standbys": True,
+    "position": {"in": {0: 1}},
+}
+
+
+def test_each_part_of_a_question_counts() -> None:
+    # The first are those of ranges, the others do not change the part of the answer that an instance has itself.
+    without_effect = {"key_from", "key_to", "freshness", "alone"}
+    assert OTHERS.keys() | without_effect == set(Question.__struct_fields__)
+    question, part, store = Question("s", "k", freshness="committed"), Part([]), Marked()
+    for field, other in OTHERS.items():
+        kept = KeptAnswers()
+        kept.keep(question, part, store, store.commit_marks([0]))
+        assert kept.find(question) is part
+        changed = msgspec.structs.replace(question, **{field: other})
+        assert kept.find(changed) is None
+        kept.keep(changed, Part([]), store, store.commit_marks([0]))
+        assert kept.find(question) is part
+
+
+@pytest.mark.parametrize("change", ["another commit", "gone"])
+def test_an_answer_from_several_partitions_needs_each_of_them(change: str) -> None:
+    for partition in (0, 1):
+        question, kept, store = Question("s", "k", freshness="committed"), KeptAnswers(), Marked()
+        kept.keep(question, Part([]), store, store.commit_marks([0, 1]))
+        assert kept.find(question) is not None
+        if change == "gone":
+            del store.marks[partition]
+        else:
+            store.marks[partition] = object()
+        assert kept.find(question) is None
 
 
 def test_a_demanded_position_is_waited_for(reads: Reads) -> None:

@@ -113,14 +113,14 @@ def _warn(
     written = oldest_outputs(cut.loaded.built, _last_inputs(cut))
     found = older_than_limits({topic: reach.sure for topic, reach in written.items()}, limits, now_ms)
     if found:
-        lacking = [
+        too_old = [
             Expired(topic, limits[topic], found[topic][0], topic in existing) for topic in sorted(found)
         ]
         warning = RetentionError(
             "topics would delete what the backfill writes, so its results will be refused once they are computed",
-            where="\n".join([broker.description, *(_shown(one, "last record") for one in lacking)]),
+            where="\n".join([broker.description, *(_shown(one, "last record") for one in too_old)]),
             why="even the results of the last records that it reads are older than the retention",
-            hint=f"{_mends(lacking)}; or allow it (-s allow_expired=true)",
+            hint=f"{_mends(too_old)}; or allow it (-s allow_expired=true)",
         )
         log.warning("%s", warning)
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import StateError
-from pystreams.ids import TaskId, TopicPartition
+from pystreams.ids import TopicPartition
 from pystreams.runtime.queries.answers import Answer, Answers, Demands
 from pystreams.runtime.queries.position import Position
 from pystreams.runtime.queries.whereabouts import found_in
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.runtime.threads.stream_thread import StreamThread
-from pystreams.state.committed import CommittedAnswer, CommittedStores
+from pystreams.state.committed import CommittedAnswer
 
 R = TypeVar("R")
-
-#: The stores of a task, and how often they have changed.
-CommitMark: TypeAlias = tuple[CommittedStores, int]
 
 #: While a reader waits for a commit, the thread is asked for it again at this interval.
 _ASK_EVERY_MS: Final = 50.0
@@ -69,31 +66,44 @@ def committed_answers(
 
 
 def committed_at_once(
-    store: str, task_id: TaskId, threads: Sequence[StreamThread], read: Callable[[Any], R]
-) -> Answer[R] | None:
-    """The result of ``read`` for the store of a task; None if the task does not run here, or is about to change what it
-    would read."""
-    task = _running(task_id, threads)
-    found = None if task is None else task.state.committed_stores.read_at_once(store, read)
-    return None if found is None else Answer(found.result, task_id.partition, Position(found.offsets))
+    store: str,
+    subtopology: int,
+    threads: Sequence[StreamThread],
+    partitions: Collection[int],
+    read: Callable[[Any], R],
+) -> dict[int, Answer[R]]:
+    """By partition, the result of ``read`` for the store of each of these tasks that runs here, and is not about to
+    change what it would read."""
+    answers: dict[int, Answer[R]] = {}
+    for partition, task in _running(subtopology, threads, partitions):
+        found = task.state.committed_stores.read_at_once(store, read)
+        if found is not None:
+            answers[partition] = Answer(found.result, partition, Position(found.offsets))
+    return answers
 
 
-def commit_mark(task_id: TaskId, threads: Sequence[StreamThread]) -> CommitMark | None:
-    """As long as it stays, readers of a task's stores read the same. None: the task does not run here."""
-    task = _running(task_id, threads)
-    if task is None:
-        return None
-    stores = task.state.committed_stores
-    return stores, stores.changes
+def commit_marks(
+    subtopology: int, threads: Sequence[StreamThread], partitions: Collection[int]
+) -> dict[int, object]:
+    """By partition, of those of these tasks that run here, an object: readers read the same as long as it is the
+    same."""
+    running = _running(subtopology, threads, partitions)
+    return {partition: task.state.committed_stores.mark for partition, task in running}
 
 
-def _running(task_id: TaskId, threads: Sequence[StreamThread]) -> ActiveTask | None:
+def _running(
+    subtopology: int, threads: Sequence[StreamThread], partitions: Collection[int]
+) -> Iterator[tuple[int, ActiveTask]]:
+    left = len(partitions)
     for thread in threads:
         tasks = thread.tasks
         for task in () if tasks is None else tasks.running:
-            if task.task_id == task_id:
-                return task
-    return None
+            of_task, partition = task.task_id
+            if of_task == subtopology and partition in partitions:
+                yield partition, task
+                left -= 1
+                if not left:
+                    return
 
 
 def reads_at_once(store: str, subtopology: int, threads: Sequence[StreamThread]) -> bool:

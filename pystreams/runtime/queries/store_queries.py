@@ -7,13 +7,11 @@ from typing import Any, TypeVar
 
 from pystreams.clock import Clock
 from pystreams.errors import StateError
-from pystreams.ids import TaskId
 from pystreams.nearest import not_among
 from pystreams.runtime.group.membership_data import Places
 from pystreams.runtime.queries.answers import Answer, Answers, Demands, nothing
 from pystreams.runtime.queries.committed_reads import (
-    CommitMark,
-    commit_mark,
+    commit_marks,
     committed_answers,
     committed_at_once,
     reads_at_once,
@@ -154,19 +152,22 @@ class LocalStore:
             return False
         return reads_at_once(self._name, placing.subtopology, self._threads())
 
-    def committed_at_once(self, partition: int, read: Callable[[Any], R]) -> Answer[R] | None:
-        """The last commit of one partition. None if its task does not run here, if the read would have to wait for a
-        commit that is just being written, and if the caller demands something else."""
+    def committed_at_once(
+        self, partitions: Collection[int], read: Callable[[Any], R]
+    ) -> dict[int, Answer[R]]:
+        """The last commit of some partitions: of those whose tasks run here, and do not just write a commit. Nothing if
+        the caller demands something else."""
         placing = self.placing
         if placing is None or self._demands.freshness == "latest" or self._demands.at_least:
-            return None
-        task_id = TaskId(placing.subtopology, partition)
-        return committed_at_once(self._name, task_id, self._threads(), self._shown(read))
+            return {}
+        place = self._name, placing.subtopology, self._threads()
+        return committed_at_once(*place, partitions, self._shown(read))
 
-    def commit_mark(self, partition: int) -> CommitMark | None:
-        """As long as it stays equal, ``committed_at_once`` reads the same. None: the task does not run here."""
+    def commit_marks(self, partitions: Collection[int]) -> dict[int, object]:
+        """By partition, of those whose tasks run here, an object: ``committed_at_once`` reads the same as long as it is
+        the same."""
         assert self.placing is not None, "GlobalLocalStore reads global stores"
-        return commit_mark(TaskId(self.placing.subtopology, partition), self._threads())
+        return commit_marks(self.placing.subtopology, self._threads(), partitions)
 
     @property
     def partitions(self) -> list[int]:

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from cachetools import LRUCache
 
-from pystreams.runtime.queries.committed_reads import CommitMark
 from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.serving.stores.parts import Part
 from pystreams.serving.stores.questions import Question
@@ -15,47 +14,52 @@ from pystreams.serving.stores.questions import Question
 #: The number of answers that are kept: those that were asked for last.
 _ANSWERS_MAX: Final = 1_000
 
-#: Larger answers are not kept.
+#: Larger answers are not kept, with their questions and positions.
 _ANSWER_BYTES_MAX: Final = 4_096
 
-#: What tells a question for a key from others, of those without a demanded position.
-_Asked: TypeAlias = tuple[object, ...]
+#: About the size of what is kept for a partition.
+_PARTITION_BYTES: Final = 100
+
+#: What tells a question for a key, as of the last commit and without a demanded position, from others.
+_QuestionKey: TypeAlias = tuple[object, ...]
 
 
 class _Kept(NamedTuple):
-    """An answer of a store, and the commits that it belongs to, by partition."""
+    """An answer of a store, and the marks of the commits that it belongs to, by partition."""
 
     part: Part
     store: LocalStore
-    marks: Mapping[int, CommitMark | None]
+    marks: Mapping[int, object]
 
 
 class KeptAnswers:
     """An answer serves again as long as none of the tasks that gave it has committed since. Used in one thread."""
 
     def __init__(self) -> None:
-        self._kept: LRUCache[_Asked, _Kept] = LRUCache(_ANSWERS_MAX)
+        self._kept: LRUCache[_QuestionKey, _Kept] = LRUCache(_ANSWERS_MAX)
 
     def find(self, question: Question) -> Part | None:
         """Raises ``StateError`` if the client has ended."""
         if question.position:
             return None
-        kept = self._kept.get(_asked(question))
-        if kept is None or any(kept.store.commit_mark(one) != mark for one, mark in kept.marks.items()):
+        asked = _key_of(question)
+        kept = self._kept.get(asked)
+        if kept is None:
             return None
-        return kept.part
+        if kept.store.commit_marks(kept.marks) == kept.marks:
+            return kept.part
+        del self._kept[asked]
+        return None
 
-    def keep(
-        self, question: Question, part: Part, store: LocalStore, marks: Mapping[int, CommitMark | None]
-    ) -> None:
-        """``marks``: those of the partitions that were read, from before the read. None: the task was gone."""
-        if question.position or None in marks.values():
-            return
-        if sum(len(entry.shown) for entry in part.entries) <= _ANSWER_BYTES_MAX:
-            self._kept[_asked(question)] = _Kept(part, store, marks)
+    def keep(self, question: Question, part: Part, store: LocalStore, marks: Mapping[int, object]) -> None:
+        """``marks``: those of the partitions that were read, from before the read."""
+        size = len(question.key or "") + _PARTITION_BYTES * len(marks)
+        size += sum(len(entry.shown) for entry in part.entries)
+        if size <= _ANSWER_BYTES_MAX and not question.position:
+            self._kept[_key_of(question)] = _Kept(part, store, marks)
 
 
-def _asked(question: Question) -> _Asked:
+def _key_of(question: Question) -> _QuestionKey:
     return (
         question.store,
         question.key,

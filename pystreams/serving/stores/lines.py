@@ -26,8 +26,11 @@ log = logging.getLogger(__name__)
 
 _LENGTH_BYTES: Final = 4
 
-#: So much is read at once, more than a hundred questions: then others of the event loop have their turn.
+#: So much is read at once; then others of the event loop have their turn.
 _READ_BYTES: Final = 16_384
+
+#: So many questions are answered before others of the event loop have their turn.
+_QUESTIONS_PER_TURN: Final = 32
 
 
 class _Asked(msgspec.Struct, frozen=True, tag=True):
@@ -161,20 +164,27 @@ class LineServer:
             while True:
                 messages = await questions.take()
                 turns.asked()
-                for asked in map(_decode_asked, messages):
-                    reply = self._reply_at_once(asked)
-                    if reply is not None:
-                        replies.add(reply)
-                        continue
-                    task = asyncio.create_task(self._answer(asked, replies))
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
-                await replies.sent()
+                for begin in range(0, len(messages), _QUESTIONS_PER_TURN):
+                    some = messages[begin : begin + _QUESTIONS_PER_TURN]
+                    for asked in map(_decode_asked, some):
+                        self._begin_answer(asked, replies)
+                    await replies.sent()
+                    if len(some) == _QUESTIONS_PER_TURN:
+                        await asyncio.sleep(0)
         except (EOFError, OSError) as ended:
             log.debug("nobody asks any more: %s", ended)
         finally:
             turns.end()
             writer.close()
+
+    def _begin_answer(self, asked: _Asked, replies: _Outbox) -> None:
+        reply = self._reply_at_once(asked)
+        if reply is not None:
+            replies.add(reply)
+            return
+        task = asyncio.create_task(self._answer(asked, replies))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _reply_at_once(self, asked: _Asked) -> bytes | None:
         """None: somebody has to be waited for."""

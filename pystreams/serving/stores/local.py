@@ -18,7 +18,6 @@ from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from pystreams.runtime.queries.answers import Answer, Freshness
-from pystreams.runtime.queries.committed_reads import CommitMark
 from pystreams.runtime.queries.gathered_reads import GatheredReads
 from pystreams.runtime.queries.placing import Placing
 from pystreams.runtime.queries.position import Position
@@ -127,29 +126,30 @@ class LocalStores:
         return self._answer(prepared) if prepared.store.reads_at_once() else None
 
     def _committed_key(self, prepared: _Prepared) -> Part | None:
-        """The entries of a key that is where it should be, or nowhere. None: it is elsewhere; or the task of a
-        partition that may have it does not run here, or has to be waited for."""
+        """The entries of a key that is where it should be, or nowhere. None: it may be elsewhere, or somebody has to be
+        waited for."""
         reading, store = prepared
         placing = store.placing
-        if placing is None or not placing.partitions:
+        likely = None if placing is None else _likely_partition(placing, reading.key)
+        if placing is None or likely is None:
             return None
-        likely, read = _likely_partition(placing, reading.key), self._page_of(reading)
-        answers: list[Answer[Page]] = []
-        marks: dict[int, CommitMark | None] = {}
-        for partition in sorted(range(placing.partitions), key=lambda one: one != likely):
-            marks[partition] = store.commit_mark(partition)
-            answer = store.committed_at_once(partition, read)
-            if answer is None:
+        read = self._page_of(reading)
+        # Marks come before the reads: an answer may be newer than its mark, and is then read again, but never older.
+        marks = store.commit_marks([likely])
+        answers = store.committed_at_once([likely], read)
+        if likely not in answers:
+            return None
+        part = _part_of_key(answers[likely], prepared)
+        if part is None:
+            others = set(range(placing.partitions)).difference(answers)
+            marks |= store.commit_marks(others)
+            if len(marks) < placing.partitions:
                 return None
-            if answer.result.entries:
-                if partition != likely:
-                    # With an unknown partitioner, further partitions may have the key.
-                    return None
-                part, marks = _whole(answer, reading, placing), {partition: marks[partition]}
-                break
-            answers.append(answer)
-        else:
-            part = merged(reading.question, [*map(_part, answers), _empty(prepared, placing, answers)])
+            answers |= store.committed_at_once(others, read)
+            if len(answers) < placing.partitions or any(one.result.entries for one in answers.values()):
+                return None
+            nothing = _without_entries(prepared, placing, answers.values())
+            part = merged(reading.question, [*map(_part, answers.values()), nothing])
         self._kept.keep(reading.question, part, store, marks)
         return part
 
@@ -243,7 +243,7 @@ class LocalStores:
             if answer is not None and (found := _part_of_key(answer, prepared)):
                 return found
         answers = store.answers(read)
-        empty = _empty(prepared, placing, answers.by_partition.values())
+        empty = _without_entries(prepared, placing, answers.by_partition.values())
         others = set(range(placing.partitions)).difference(answers.by_partition)
         if others:
             hosts = {one: hosts for one, hosts in store.places.items() if one in others}
@@ -334,7 +334,7 @@ def _likely_partition(placing: Placing, key: object) -> int | None:
     return placing.partition_of(key, partition_for_key) if likely is None else likely
 
 
-def _empty(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Page]]) -> Part:
+def _without_entries(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Page]]) -> Part:
     """What is known beside the entries of partitions that were read."""
     reading = prepared.reading
     key: int | None = None
@@ -354,11 +354,8 @@ def _empty(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Pag
 def _part_of_key(answer: Answer[Page], prepared: _Prepared) -> Part | None:
     """The whole answer, if a partition has something under the key."""
     reading, placing = prepared.reading, prepared.store.placing
-    return None if placing is None or not answer.result.entries else _whole(answer, reading, placing)
-
-
-def _whole(answer: Answer[Page], reading: Reading, placing: Placing) -> Part:
-    """The answer for a key, from the partition that has it."""
+    if placing is None or not answer.result.entries:
+        return None
     where = {"partitions": placing.partitions, "partition": answer.partition, "single": reading.single}
     return msgspec.structs.replace(_part(answer), **where)
 

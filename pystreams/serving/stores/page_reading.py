@@ -96,6 +96,10 @@ def reading_of(question: Question, kind: str, keys: JsonForm, values: JsonForm) 
 
     if question.key is not None:
         reading = Reading(question, kind, keys, values, *keys.read_text(question.key))
+        if question.after is not None and question.after.key != reading.key_bytes:
+            raise BadQueryError(
+                "the cursor is not one of this key", hint="give the cursor of the page before as it is"
+            )
     else:
         key_from, key_to = _bounds(question, keys)
         reading = Reading(question, kind, keys, values, key_from=key_from, key_to=key_to)
@@ -236,14 +240,14 @@ def _page(found: Iterator[_Found], reading: Reading) -> Page:
 def _wanted(found: Iterable[_Found], reading: Reading, deadline: Deadline) -> Iterator[_Found]:
     """The entries behind the cursor. Raises ``TooSlowError`` at the deadline."""
     after = reading.question.after
-    for number, entry in enumerate(found, 1):
-        if after is None or entry.place > after:
-            yield entry
+    for number, entry in enumerate(found):
         if number % _ENTRIES_PER_LOOK == 0 and deadline.expired():
             raise TooSlowError(
                 f"store {reading.question.store} has more entries than can be read in the time of a query",
                 hint="ask for a narrower range of keys or times, or for a smaller limit",
             )
+        if after is None or entry.place > after:
+            yield entry
 
 
 def _shown(found: _Found, reading: Reading) -> Entry:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.state.disk.rocksdb import SLICE_ENTRIES
+from pystreams.state.disk.rocksdb_snapshot import RocksSnapshot
 from pystreams.state.iterators import read_to_end
 from pystreams.state.spec import StoreSpec
 from pystreams.state.stores.factory import Stores
@@ -292,6 +293,81 @@ def test_a_reader_that_does_not_wait_gets_no_answer_if_it_would_have_to(
             # On disk the first reader has left a view of the last commit, which nothing changes.
             assert at_once() == during
         assert at_once() == "1"
+
+
+def test_who_does_not_wait_does_not_keep_a_task_from_committing_either(tmp_path: Path) -> None:
+    with Task(key_value(), directory=tmp_path / "0_0") as task, ThreadPoolExecutor(1) as others:
+        task.store.put("a", "1")
+        task.commit()
+        task.state.committed_stores.open()
+
+        def write() -> None:
+            task.store.put("a", "2")
+            task.commit()
+
+        def read(store: Any) -> list[Any]:
+            before = store.get("a")
+            others.submit(write).result(60)
+            return [before, store.get("a")]
+
+        answer = task.state.committed_stores.read_at_once("store", read)
+        assert answer is not None
+        assert answer.result == ["1", "1"]
+
+
+def test_a_mark_is_the_same_as_long_as_readers_read_the_same(tmp_path: Path) -> None:
+    with Task(key_value(), directory=tmp_path / "0_0") as task:
+        stores, marks = task.state.committed_stores, []
+
+        def another() -> bool:
+            marks.append(stores.mark)
+            return all(mark is not stores.mark for mark in marks[:-1])
+
+        assert another()
+        stores.open({INPUT: 0})
+        assert another()
+        task.store.put("a", "1")
+        assert committed(task, OF_KEYS)["get"][0] is None
+        assert not another()
+        task.state.abort()
+        assert not another()
+        task.store.put("a", "2")
+        task.commit()
+        assert another()
+        with stores.closed():
+            assert another()
+        assert another()
+        with pytest.raises(ValueError, match="disk"), stores.changing():
+            raise ValueError("disk")
+        assert another()
+
+
+def test_who_follows_a_changelog_and_then_runs_answers_with_offsets(tmp_path: Path) -> None:
+    with Task(key_value(), directory=tmp_path / "0_0") as task:
+        stores = task.state.committed_stores
+        for offsets in ({}, {INPUT: 7}):
+            stores.open(offsets)
+            answer = stores.read("store", lambda store: store.get("a"))
+            assert answer is not None
+            assert answer.offsets == offsets
+
+
+def test_nobody_reads_a_commit_that_could_not_be_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Task(key_value(), directory=tmp_path / "0_0") as task:
+        task.state.committed_stores.open()
+        assert committed(task, OF_KEYS)["get"][0] is None
+
+        def fail(*_: Any) -> None:
+            raise OSError("no snapshot")
+
+        monkeypatch.setattr(RocksSnapshot, "__init__", fail)
+        task.store.put("a", "1")
+        with pytest.raises(OSError, match="no snapshot"):
+            task.commit()
+        monkeypatch.undo()
+        assert task.state.committed_stores.read("store", lambda store: store.get("a")) is None
 
 
 changes = st.lists(
