@@ -29,6 +29,9 @@ REPLICATED = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
 }
+#: Two controllers that get too little of a busy machine keep each other for dead after 2 s, and elect again and again:
+#: meanwhile no partition gets another leader.
+_PATIENT = {"controller.quorum.fetch.timeout.ms": "8000", "controller.quorum.election.timeout.ms": "3000"}
 _METADATA_TIMEOUT_S = 5.0
 _SMALL = ("-Xmx320m", *JVM_OPTIONS[1:])
 
@@ -140,5 +143,7 @@ def _cluster(folder: Path, brokers: int) -> list[KafkaServer]:
         for number, server in zip(numbers, servers, strict=True)
     )
     for number, server in zip(numbers, servers, strict=True):
-        server.configure({**REPLICATED, "node.id": str(number), "controller.quorum.voters": voters})
+        server.configure(
+            {**REPLICATED, **_PATIENT, "node.id": str(number), "controller.quorum.voters": voters}
+        )
     return servers
