@@ -75,7 +75,7 @@ def committed_at_once(
     """By partition, the result of ``read`` for the store of each of these tasks that runs here, and is not about to
     change what it would read."""
     answers: dict[int, Answer[R]] = {}
-    for partition, task in _running(subtopology, threads, partitions):
+    for partition, task in _of_partitions(subtopology, threads, partitions):
         found = task.state.committed_stores.read_at_once(store, read)
         if found is not None:
             answers[partition] = Answer(found.result, partition, Position(found.offsets))
@@ -87,35 +87,37 @@ def commit_marks(
 ) -> dict[int, object]:
     """By partition, of those of these tasks that run here, an object: readers read the same as long as it is the
     same."""
-    running = _running(subtopology, threads, partitions)
-    return {partition: task.state.committed_stores.mark for partition, task in running}
-
-
-def _running(
-    subtopology: int, threads: Sequence[StreamThread], partitions: Collection[int]
-) -> Iterator[tuple[int, ActiveTask]]:
-    left = len(partitions)
-    for thread in threads:
-        tasks = thread.tasks
-        for task in () if tasks is None else tasks.running:
-            of_task, partition = task.task_id
-            if of_task == subtopology and partition in partitions:
-                yield partition, task
-                left -= 1
-                if not left:
-                    return
+    tasks = _of_partitions(subtopology, threads, partitions)
+    return {partition: task.state.committed_stores.mark for partition, task in tasks}
 
 
 def reads_at_once(store: str, subtopology: int, threads: Sequence[StreamThread]) -> bool:
     """Whether no task of a sub-topology is about to change what its readers would read."""
-    tasks = [thread.tasks for thread in threads]
-    return all(
-        task.state.committed_stores.reads_at_once(store)
-        for of_thread in tasks
-        if of_thread is not None
-        for task in of_thread.running
-        if task.task_id.subtopology == subtopology
-    )
+    running = _running(subtopology, threads)
+    return all(task.state.committed_stores.reads_at_once(store) for task in running)
+
+
+def _running(subtopology: int, threads: Sequence[StreamThread]) -> Iterator[ActiveTask]:
+    """The running tasks of a sub-topology."""
+    for thread in threads:
+        tasks = thread.tasks
+        for task in () if tasks is None else tasks.running:
+            if task.task_id.subtopology == subtopology:
+                yield task
+
+
+def _of_partitions(
+    subtopology: int, threads: Sequence[StreamThread], partitions: Collection[int]
+) -> Iterator[tuple[int, ActiveTask]]:
+    """The running tasks of some partitions, each with its partition."""
+    left = len(partitions)
+    for task in _running(subtopology, threads):
+        partition = task.task_id.partition
+        if partition in partitions:
+            yield partition, task
+            left -= 1
+            if not left:
+                return
 
 
 def _readable(subtopology: int, threads: Sequence[StreamThread], *, standbys: bool) -> dict[int, _Readable]:

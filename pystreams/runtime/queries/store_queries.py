@@ -147,18 +147,16 @@ class LocalStore:
     def reads_at_once(self) -> bool:
         """Whether a read waits for nobody now: a committed one of partitions whose tasks are not just writing a commit.
         False for a global store."""
-        placing = self.placing
-        if placing is None or self._demands.freshness == "latest" or self._demands.at_least:
-            return False
-        return reads_at_once(self._name, placing.subtopology, self._threads())
+        placing = self._placing_of_commits
+        return placing is not None and reads_at_once(self._name, placing.subtopology, self._threads())
 
     def committed_at_once(
         self, partitions: Collection[int], read: Callable[[Any], R]
     ) -> dict[int, Answer[R]]:
         """The last commit of some partitions: of those whose tasks run here, and do not just write a commit. Nothing if
         the caller demands something else."""
-        placing = self.placing
-        if placing is None or self._demands.freshness == "latest" or self._demands.at_least:
+        placing = self._placing_of_commits
+        if placing is None:
             return {}
         place = self._name, placing.subtopology, self._threads()
         return committed_at_once(*place, partitions, self._shown(read))
@@ -267,6 +265,12 @@ class LocalStore:
             return None
         place = self._name, self.placing.subtopology, self._threads()
         return latest_call(*place, self._shown(read), partition)
+
+    @property
+    def _placing_of_commits(self) -> Placing | None:
+        """The placing, if the caller demands the last commit, whatever its position. None for a global store."""
+        demands = self._demands
+        return None if demands.freshness == "latest" or demands.at_least else self.placing
 
     def _shown(self, read: Callable[[Any], R]) -> Callable[[Any], R]:
         """``read``, of the store as the caller wants to see it."""

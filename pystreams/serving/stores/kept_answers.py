@@ -20,7 +20,7 @@ _ANSWER_BYTES_MAX: Final = 4_096
 #: About the size of what is kept for a partition.
 _PARTITION_BYTES: Final = 100
 
-#: What tells a question for a key, as of the last commit and without a demanded position, from others.
+#: Two questions that have the same one have the same answer until the next commit.
 _QuestionKey: TypeAlias = tuple[object, ...]
 
 

@@ -46,8 +46,8 @@ WAIT_MS: Final = 9_000.0
 _THREADS_MAX: Final = 64
 
 
-class _Readable(NamedTuple):
-    """A store that can be read, and the JSON of its keys and values."""
+class _StoreForms(NamedTuple):
+    """What a store is, and the JSON of its keys and values."""
 
     spec: StoreSpec
     keys: JsonForm
@@ -73,7 +73,7 @@ class LocalStores:
         self._streams = streams
         self._clock = SystemClock() if clock is None else clock
         #: By name, those that somebody has asked for.
-        self._readable: dict[str, _Readable] = {}
+        self._forms: dict[str, _StoreForms] = {}
         self._gathered = GatheredReads()
         self._kept = KeptAnswers()
         #: By name, freshness, and whether standbys may answer.
@@ -94,12 +94,12 @@ class LocalStores:
         return sorted((info for info in infos if info.kind in KINDS), key=lambda info: info.name)
 
     async def ask(self, question: Question) -> Part:
-        if not self._is_short(question):
+        part = self.ask_at_once(question)
+        if part is not None:
+            return part
+        if question.freshness != "latest" or not self._is_short(question):
             return await self._beside(lambda: self._answer(self._prepared(question)))
         prepared = self._prepared(question)
-        if question.freshness != "latest":
-            part = self._answer_at_once(prepared)
-            return await self._beside(lambda: self._answer(prepared)) if part is None else part
         likely = await self._in_likely_partition(prepared)
         part = None if likely is None else _part_of_key(likely, prepared)
         if part is not None:
@@ -110,20 +110,16 @@ class LocalStores:
         if question.freshness == "latest" or not self._is_short(question):
             return None
         try:
-            kept = self._kept.find(question)
+            # A change of threads would take longer than the read.
+            return self._kept.find(question) or self._read_at_once(self._prepared(question))
         except StateError as error:
             raise _unreachable(error) from error
-        return self._answer_at_once(self._prepared(question)) if kept is None else kept
 
-    def _answer_at_once(self, prepared: _Prepared) -> Part | None:
-        # A change of threads would take longer than the read.
-        try:
-            part = self._committed_key(prepared)
-        except StateError as error:
-            raise _unreachable(error) from error
-        if part is not None:
-            return part
-        return self._answer(prepared) if prepared.store.reads_at_once() else None
+    def _read_at_once(self, prepared: _Prepared) -> Part | None:
+        part = self._committed_key(prepared)
+        if part is None and prepared.store.reads_at_once():
+            part = self._read(prepared, not_likely=False)
+        return part
 
     def _committed_key(self, prepared: _Prepared) -> Part | None:
         """The entries of a key that is where it should be, or nowhere. None: it may be elsewhere, or somebody has to be
@@ -182,11 +178,11 @@ class LocalStores:
         """Whether the question takes microseconds, if nobody has to be waited for: its serdes compute only."""
         if question.key is None or question.limit > LIMIT_DEFAULT:
             return False
-        readable = self._readable.get(question.store)
-        return readable is not None and readable.computes_only
+        forms = self._forms.get(question.store)
+        return forms is not None and forms.computes_only
 
     def _prepared(self, question: Question) -> _Prepared:
-        spec, keys, values = self._readable_store(question.store)
+        spec, keys, values = self._forms_of(question.store)
         reading = reading_of(question, spec.kind, keys, values)
         store = self._opened(question, _position_of(question.position))
         try:
@@ -276,19 +272,19 @@ class LocalStores:
 
         return read
 
-    def _readable_store(self, name: str) -> _Readable:
+    def _forms_of(self, name: str) -> _StoreForms:
         """Raises ``UnknownStoreError``. What it returns is kept: making it takes longer than a query."""
-        readable = self._readable.get(name)
-        if readable is not None:
-            return readable
+        found = self._forms.get(name)
+        if found is not None:
+            return found
         built = self._streams.built
         specs = {spec.name: spec for spec in (*built.stores, *(one.spec for one in built.global_stores))}
         known = [one for one, spec in specs.items() if spec.kind in KINDS]
         if name not in known:
             raise unknown_store(name, known)
         spec, topic = specs[name], built.changelog(name)
-        forms = JsonForm(spec.key_serde, topic), JsonForm(spec.value_serde, topic)
-        return self._readable.setdefault(name, _Readable(spec, *forms))
+        forms = _StoreForms(spec, JsonForm(spec.key_serde, topic), JsonForm(spec.value_serde, topic))
+        return self._forms.setdefault(name, forms)
 
     def _info(self, spec: StoreSpec, subtopology: int | None) -> StoreInfo:
         here = {
@@ -335,7 +331,8 @@ def _likely_partition(placing: Placing, key: object) -> int | None:
 
 
 def _without_entries(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Page]]) -> Part:
-    """What is known beside the entries of partitions that were read."""
+    """A part with the partition of the key, and the time before which entries have expired. The entries themselves are
+    in the parts of the partitions that gave these answers."""
     reading = prepared.reading
     key: int | None = None
     if reading.question.key is not None:
