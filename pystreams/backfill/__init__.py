@@ -6,8 +6,8 @@ offsets, records for output topics.
 
 The parts, in the order in which a backfill goes through them; each imports only those before it:
 
-- ``sources/``: history, as records by topic partition and offset. ``archive/`` writes the Parquet files that one of
-  them reads.
+- ``sources/``: history, as records by topic partition and offset. ``archive/`` writes the files and tables that some
+  of them read.
 - ``exchange/``: rows as Arrow: records, entries of stores, outcomes of tasks, and their order within a task.
 - ``plan/``: slices (a sub-topology at one visit) in an order that can be computed, the cut, and the manifest of both.
 - ``staging/``: the folder to which slices write their rows, and the manifest's files.
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from pystreams.backfill.sources import (
         CsvSource,
         DataFrameSource,
+        DeltaArchive,
         EmbeddedSource,
+        IcebergArchive,
         JsonSource,
         KafkaSource,
         MemorySource,
@@ -59,10 +61,10 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "CsvSource", "DataFrameSource", "EmbeddedSource", "InlineExecutor", "JsonSource", "KafkaSource", "MemorySource",
-    "ParquetSource", "ProcessExecutor", "Progress", "PystreamsDataSource", "SparkArchiver", "SparkExecutor",
-    "SparkTable", "TopicSources", "Verified", "backfill", "emit", "hand_over", "open_snapshot", "plan_backfill",
-    "restore_snapshot", "spark_session", "verify", "write_snapshot",
+    "CsvSource", "DataFrameSource", "DeltaArchive", "EmbeddedSource", "IcebergArchive", "InlineExecutor", "JsonSource",
+    "KafkaSource", "MemorySource", "ParquetSource", "ProcessExecutor", "Progress", "PystreamsDataSource",
+    "SparkArchiver", "SparkExecutor", "SparkTable", "TopicSources", "Verified", "backfill", "emit", "hand_over",
+    "open_snapshot", "plan_backfill", "restore_snapshot", "spark_session", "verify", "write_snapshot",
 ]
 # fmt: on
 
@@ -70,7 +72,9 @@ __all__ = [
 _LAZY = {
     "CsvSource": "pystreams.backfill.sources",
     "DataFrameSource": "pystreams.backfill.sources",
+    "DeltaArchive": "pystreams.backfill.sources",
     "EmbeddedSource": "pystreams.backfill.sources",
+    "IcebergArchive": "pystreams.backfill.sources",
     "InlineExecutor": "pystreams.backfill.compute.inline",
     "JsonSource": "pystreams.backfill.sources",
     "KafkaSource": "pystreams.backfill.sources",

@@ -1,9 +1,9 @@
-"""Archives: topics in Parquet, which backfills read when the log's retention is over.
+"""Archives: topics in Parquet or in tables, which backfills read when the log's retention is over.
 
     ranges     of each partition: from where the archive ends to where the source does
-    rounds     each range in pieces, one file each; some pieces at a time are written as drafts, by any process
-    commit     one entry in the archive's log (sources/archive_log.py) names the files of a round; then they move to
-               their places
+    rounds     each range in pieces, one file each; some pieces at a time are written, by any process
+    commit     the target (target.py) commits the files of a round together, with the ranges that they stand for
+    merge      at the end, small files of a table are merged
 
 The files of a killed run are either committed or ignored, so no record is archived twice.
 """
@@ -15,13 +15,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, Protocol
-from uuid import uuid4
 
-from pystreams.backfill.archive.checks import other_topic, require_own, require_same_topics
+from pystreams.backfill.archive.checks import other_topic, require_same_topics
+from pystreams.backfill.archive.folder_target import FolderTarget
 from pystreams.backfill.archive.pieces import ArchiveJob, write_piece
-from pystreams.backfill.sources.archive_log import ArchivedFile, ArchiveEntry, ArchiveLog
+from pystreams.backfill.archive.target import ArchiveTarget, Merged, RoundContent
+from pystreams.backfill.sources.archive_log import ArchivedFile
 from pystreams.backfill.sources.file_index import Index
-from pystreams.backfill.sources.folder import Folder
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import Source, Span
 from pystreams.clock import Clock, SystemClock
@@ -35,8 +35,6 @@ log = logging.getLogger(__name__)
 FILE_OFFSETS_MAX: Final = 2_000_000
 #: The number of pieces of a round for each parallel writer.
 _ROUND_PIECES: Final = 4
-#: A round is shorter than this: older drafts are leftovers.
-_STALE_MS: Final = 24 * 3_600_000
 
 
 class Archiver(Protocol):
@@ -69,6 +67,7 @@ class ArchiveResult:
     size_bytes: int
     ends: dict[TopicPartition, int]
     lost: dict[TopicPartition, Span]
+    merged: Merged
 
 
 #: Called in the driver: records so far, offsets that are left.
@@ -78,7 +77,7 @@ OnArchived = Callable[[int, int], None]
 def archive(
     source: Source,
     topics: Collection[str],
-    to: str,
+    to: str | ArchiveTarget,
     *,
     archiver: Archiver | None = None,
     file_offsets_max: int = FILE_OFFSETS_MAX,
@@ -87,37 +86,38 @@ def archive(
 ) -> ArchiveResult:
     """Append the records since the last run to the archive at ``to``; the first run archives all records.
 
-    ``to`` is a path, or a URI that Arrow knows. Of Kafka give ``KafkaSource(..., isolation_level="read_committed")``:
-    archived records are permanent, so they must not come from aborted transactions.
+    ``to`` is a folder for Parquet files (a path, or a URI that Arrow knows), or a ``DeltaTarget`` or ``IcebergTarget``.
+    Of Kafka give ``KafkaSource(..., isolation_level="read_committed")``: archived records are permanent, so they must
+    not come from aborted transactions.
 
     Raises ``TopicError`` for a topic that is not there, or was created again since; ``StateError`` if another run
-    commits at the same time, and for a folder with files of others; what the source raises. Records that were committed
+    commits at the same time, and for a place with data of others; what the source raises. Records that were committed
     until then stay in the archive.
     """
-    run = _Run(source, Folder(to), archiver or InlineArchiver(), clock or SystemClock(), progress)
+    target = FolderTarget(to) if isinstance(to, str) else to
+    run = _Run(source, target, archiver or InlineArchiver(), clock or SystemClock(), progress)
     return run.run(topics, file_offsets_max)
 
 
 class _Run:
     def __init__(
-        self, source: Source, folder: Folder, archiver: Archiver, clock: Clock, progress: OnArchived | None
+        self,
+        source: Source,
+        target: ArchiveTarget,
+        archiver: Archiver,
+        clock: Clock,
+        progress: OnArchived | None,
     ) -> None:
         self._source = source
-        self._folder = folder
-        self._log = ArchiveLog(folder)
+        self._target = target
         self._archiver = archiver
         self._clock = clock
         self._progress = progress
 
     def run(self, topics: Collection[str], file_offsets_max: int) -> ArchiveResult:
-        entries = self._log.entries()
-        if entries:
-            self._log.settle(entries[-1])
-        else:
-            require_own(self._folder)
-        self._log.clean(before_ms=self._clock.now_ms() - _STALE_MS)
-        counts, archived = self._counts(topics), self._log.index()
-        ranges, lost = self._ranges(counts, archived)
+        number = self._target.open(self._clock.now_ms())
+        counts = self._counts(topics)
+        ranges, lost, archived = self._ranges(counts)
         for partition, (start, end) in lost.items():
             log.warning(
                 "%s: offsets %d to %d (exclusive) are gone from the log and were never archived: a backfill cannot "
@@ -127,7 +127,7 @@ class _Run:
                 end,
             )
         left = sum(one.end - one.start for one in ranges)
-        number, written = len(entries), list[ArchivedFile]()
+        written = list[ArchivedFile]()
         pieces = iter([piece for one in ranges for piece in _pieces(one, file_offsets_max, archived)])
         size = _ROUND_PIECES * self._archiver.parallelism
         while some := list(islice(pieces, size)):
@@ -143,6 +143,7 @@ class _Run:
             sum(file.size_bytes for file in written),
             {one.partition: one.end for one in ranges},
             lost,
+            self._target.merge(file_offsets_max),
         )
 
     def _counts(self, topics: Collection[str]) -> dict[str, int]:
@@ -157,58 +158,58 @@ class _Run:
         return {topic: known[topic] for topic in sorted(set(topics))}
 
     def _ranges(
-        self, counts: dict[str, int], archived: Index
-    ) -> tuple[list[InputRange], dict[TopicPartition, Span]]:
-        """The ranges to read of each partition, and the lost ones."""
+        self, counts: dict[str, int]
+    ) -> tuple[list[InputRange], dict[TopicPartition, Span], Index | None]:
+        """The ranges to read of each partition, the lost ones, and what is archived already."""
+        stored = self._target.stored()
+        archived = None if stored is None else stored.index
         partitions = [TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
         beginnings, ends = self._source.beginnings(partitions), self._source.ends(partitions)
         ranges: list[InputRange] = []
         lost: dict[TopicPartition, Span] = {}
         for partition in partitions:
-            start, beginning, end = archived.end(partition), beginnings[partition], ends[partition]
+            start = 0 if archived is None else archived.end(partition)
+            beginning, end = beginnings[partition], ends[partition]
             if start > end:
                 why = f"{partition} ends at offset {end}, but its archive ends at {start}"
-                raise other_topic(self._source, self._folder, partition.topic, why)
+                raise other_topic(self._source, self._target.shown, partition.topic, why)
             if start < beginning:
-                if partition in archived.covered:
+                if archived is not None and partition in archived.covered:
                     lost[partition] = (start, beginning)
                 start = beginning
             ranges.append(InputRange(partition, start, end))
-        require_same_topics(self._source, self._folder, archived, counts, beginnings)
-        return ranges, lost
+        if stored is not None:
+            require_same_topics(self._source, stored, self._target.shown, counts, beginnings)
+        return ranges, lost, archived
 
     def _round(
         self, number: int, pieces: Sequence[InputRange], counts: dict[str, int]
     ) -> Iterator[ArchivedFile]:
-        drafts = f"{self._clock.now_ms()}-{uuid4().hex[:8]}"
-        job = ArchiveJob(self._source, self._folder, drafts)
-        files: list[ArchivedFile] = []
+        round, files = self._target.begin(self._clock.now_ms()), list[ArchivedFile]()
         try:
-            for file in self._archiver.write(job, pieces):
+            for file in self._archiver.write(ArchiveJob(self._source, round.files), pieces):
                 files.append(file)
                 yield file
         except OffsetOutOfRangeError as error:
             error.extend(where="archiving", hint="run it again: it continues after the lost records")
             raise
         files.sort(key=lambda file: (file.partition, file.start))
-        entry = ArchiveEntry(self._clock.now_ms(), self._source.description, drafts, counts, tuple(files))
-        if not self._log.append(number, entry):
-            self._log.discard(drafts)
+        content = RoundContent(self._clock.now_ms(), self._source.description, counts, tuple(files))
+        if not round.commit(number, content):
+            round.discard(files)
             raise StateError(
                 "another run has written to this archive in the meantime",
-                where=f"archive {self._folder.shown}, entry {number} of its log",
+                where=f"archive {self._target.shown}, commit {number}",
                 why="the records that this run has read since its last commit are not archived",
                 hint="run one at a time, and run this one again",
             )
-        self._log.settle(entry)
-        self._log.discard(drafts)
 
 
-def _pieces(range: InputRange, offsets_max: int, archived: Index) -> Iterator[InputRange]:
+def _pieces(range: InputRange, offsets_max: int, archived: Index | None) -> Iterator[InputRange]:
     """A range in pieces of at most ``offsets_max`` offsets. An empty range stays as it is if the archive knows nothing
     of the partition yet: it shows the archive where the partition stands."""
     start = range.start
-    if start == range.end and range.partition not in archived.covered:
+    if start == range.end and (archived is None or range.partition not in archived.covered):
         yield range
     while start < range.end:
         end = min(start + offsets_max, range.end)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pystreams.backfill.sources.file_index import Index
+from pystreams.backfill.sources.archive_log import ArchiveLog
+from pystreams.backfill.sources.file_source import FileSource
 from pystreams.backfill.sources.folder import Folder
 from pystreams.backfill.sources.parquet_files import ParquetSource
 from pystreams.backfill.sources.ranges import InputRange
@@ -20,6 +21,8 @@ def require_own(folder: Folder) -> None:
     found = folder.files(ParquetSource.suffixes) if folder.exists("") else []
     if found == [""]:
         raise StateError(f"{folder.shown} is a file, not a folder", hint="archive to another place")
+    if found and folder.exists("_delta_log"):
+        raise StateError(f"{folder.shown} is a table of Delta", hint="archive to it with --format delta")
     if found:
         raise StateError(
             f"the folder {folder.shown} has Parquet files that no archive run wrote",
@@ -28,21 +31,31 @@ def require_own(folder: Folder) -> None:
         )
 
 
+def require_room_for_table(folder: Folder) -> None:
+    """Raises ``StateError`` for a place where no table can begin: like ``require_own``, and for an archive's folder."""
+    if ArchiveLog(folder).exists():
+        raise StateError(
+            f"{folder.shown} is an archive in Parquet, not a table",
+            hint="go on with --format parquet, or archive to another place",
+        )
+    require_own(folder)
+
+
 def require_same_topics(
     source: Source,
-    folder: Folder,
-    archived: Index,
+    stored: FileSource,
+    place: str,
     counts: Mapping[str, int],
     beginnings: Mapping[TopicPartition, int],
 ) -> None:
     """Raises ``TopicError`` for topics that are not those in the archive, because they were made anew, or are another
     cluster's: they have fewer partitions, or another record where the archive ends. One record a topic is looked at."""
-    stored = ParquetSource(folder.path)
+    archived = stored.index
     for topic, count in counts.items():
         before = archived.counts.get(topic, 0)
         if count < before:
             raise other_topic(
-                source, folder, topic, f"it has {count} partitions, but its archive has {before}"
+                source, place, topic, f"it has {count} partitions, but its archive has {before}"
             )
         for number in range(count):
             partition = TopicPartition(topic, number)
@@ -52,19 +65,19 @@ def require_same_topics(
             then, now = _record(stored, partition, last), _record(source, partition, last)
             if then and now and then != now:
                 raise other_topic(
-                    source, folder, topic, f"{partition} has a different record at offset {last}"
+                    source, place, topic, f"{partition} has a different record at offset {last}"
                 )
             if then and now:
                 break
 
 
-def other_topic(source: Source, folder: Folder, topic: str, why: str) -> TopicError:
+def other_topic(source: Source, place: str, topic: str, why: str) -> TopicError:
     """The error for a topic that is not the one in the archive."""
     return TopicError(
         f"topic {topic} is not the one that was archived",
-        where=f"{source.description}, archive {folder.shown}",
+        where=f"{source.description}, archive {place}",
         why=f"{why}: it was created again, or belongs to another cluster",
-        hint="archive it to another folder",
+        hint="archive it to another place",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,9 +11,9 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pystreams.backfill.archive.target import RoundFiles
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow, combined, pc
-from pystreams.backfill.sources.archive_log import ArchivedFile, draft_of
-from pystreams.backfill.sources.folder import Folder, hive_folder
+from pystreams.backfill.sources.archive_log import ArchivedFile
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import Source
 
@@ -29,32 +30,39 @@ _GROUP_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class ArchiveJob:
-    """The data that a process needs to write pieces; picklable. ``drafts`` is the round's own folder."""
+    """The data that a process needs to write pieces; picklable."""
 
     source: Source
-    folder: Folder
-    drafts: str
+    files: RoundFiles
+
+
+def file_name(start: int) -> str:
+    """A new name for a file whose records begin at an offset. ``OWN_NAME`` recognises it."""
+    return f"{start:020}-{uuid4().hex[:8]}.parquet"
 
 
 def write_piece(job: ArchiveJob, piece: InputRange) -> ArchivedFile:
     """Read a piece and write it to a file of its own; no file if no record lies within."""
-    partition = piece.partition
-    name = f"{piece.start:020}-{uuid4().hex[:8]}.parquet"
-    file = f"{hive_folder(topic=partition.topic, partition=partition.partition)}/{name}"
-    writer = _Writer(job.folder, draft_of(job.drafts, file))
+    return write_file(job.files, piece, job.source.read(piece))
+
+
+def write_file(files: RoundFiles, piece: InputRange, batches: Iterable[Arrow]) -> ArchivedFile:
+    """Write the records of a piece, batches of ``RECORD_SCHEMA``, to a new file; none if there are no records."""
+    name = files.name(piece.partition, piece.start)
+    writer = _Writer(files, name)
     try:
-        for rows in job.source.read(piece):
+        for rows in batches:
             writer.add(rows)
         writer.finish()
     finally:
         writer.close()
     if not writer.rows:
-        return ArchivedFile(partition, piece.start, piece.end)
+        return ArchivedFile(piece.partition, piece.start, piece.end)
     return ArchivedFile(
-        partition,
+        piece.partition,
         piece.start,
         piece.end,
-        file,
+        name,
         writer.rows,
         writer.first_offset,
         writer.last_offset,
@@ -67,8 +75,8 @@ def write_piece(job: ArchiveJob, piece: InputRange) -> ArchivedFile:
 class _Writer:
     """One file in the making: begun with its first row, written in groups of many rows."""
 
-    def __init__(self, folder: Folder, file: str) -> None:
-        self._folder = folder
+    def __init__(self, files: RoundFiles, file: str) -> None:
+        self._files = files
         self._file = file
         self._opened: Any = None
         self._writer: Any = None
@@ -94,7 +102,7 @@ class _Writer:
         self.min_timestamp = min(self.min_timestamp, least)
         self.max_timestamp = max(self.max_timestamp, greatest)
         self.rows += rows.num_rows
-        self._waiting.append(rows.select(FILE_SCHEMA.names))
+        self._waiting.append(rows.select(self._files.schema.names))
         self._waiting_rows += rows.num_rows
         self._waiting_bytes += rows.nbytes
         if self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
@@ -104,12 +112,12 @@ class _Writer:
         """All rows are there."""
         self._flush()
         if self._writer is not None:
-            with self._folder.written():
+            with self._files.written():
                 self._writer.close()
                 self.size_bytes = self._opened.tell()
 
     def close(self) -> None:
-        with self._folder.written(), ExitStack() as stack:
+        with self._files.written(), ExitStack() as stack:
             for opened in (self._opened, self._writer):
                 if opened is not None:
                     stack.callback(opened.close)
@@ -118,10 +126,10 @@ class _Writer:
         if not self._waiting:
             return
         if self._writer is None:
-            self._opened = self._folder.create(self._file)
+            self._opened = self._files.create(self._file)
             self._writer = pq.ParquetWriter(
-                self._opened, FILE_SCHEMA, compression="zstd", use_dictionary=_DICTIONARIES
+                self._opened, self._files.schema, compression="zstd", use_dictionary=_DICTIONARIES
             )
-        with self._folder.written():
+        with self._files.written():
             self._writer.write_batch(combined(self._waiting), row_group_size=self._waiting_rows)
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0

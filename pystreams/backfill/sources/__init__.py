@@ -6,6 +6,7 @@
   (``file_source``, ``text_files``, ``file_columns``). ``folder``: files on this machine or in object stores.
   ``file_index``: the files that hold a range of a partition. ``archive_log``: the log of an archive that pystreams
   wrote.
+- ``lake/``: archives in tables of Delta Lake and Iceberg.
 - ``frames/``: DataFrames, whose rows become the records of a topic.
 - ``last_records``: the record before the cut, by which a log is recognised later.
 """
@@ -16,6 +17,7 @@ from pystreams.backfill.sources.by_topic import TopicSources
 from pystreams.backfill.sources.csv_files import CsvSource
 from pystreams.backfill.sources.frames import DataFrameSource, LogAfter, SparkTable
 from pystreams.backfill.sources.json_files import JsonSource
+from pystreams.backfill.sources.lake import DeltaArchive, IcebergArchive
 from pystreams.backfill.sources.logs import EmbeddedSource, KafkaSource, read_log
 from pystreams.backfill.sources.memory import MemorySource
 from pystreams.backfill.sources.parquet_files import ParquetSource
@@ -25,7 +27,9 @@ __all__ = [
     "BATCH_ROWS",
     "CsvSource",
     "DataFrameSource",
+    "DeltaArchive",
     "EmbeddedSource",
+    "IcebergArchive",
     "JsonSource",
     "KafkaSource",
     "LogAfter",

@@ -169,7 +169,7 @@ class ArchiveLog:
             for topic, count in entry.counts.items():
                 counts[topic] = max(counts.get(topic, 0), count)
             for file in entry.files if entry is not entries[-1] else self._where_they_are(entry):
-                _cover(covered.setdefault(file.partition, []), (file.start, file.end))
+                cover(covered.setdefault(file.partition, []), (file.start, file.end))
                 if file.file is not None:
                     piece = Piece(
                         file.file, file.rows, file.first_offset, file.last_offset, file.max_timestamp
@@ -196,8 +196,8 @@ def settled(file: str) -> str:
     return file.removeprefix(f"{_DRAFTS}/").partition("/")[2] if file.startswith(f"{_DRAFTS}/") else file
 
 
-def _cover(spans: list[Span], span: Span) -> None:
-    """Add a span behind all others."""
+def cover(spans: list[Span], span: Span) -> None:
+    """Add a span behind all others; those that touch become one."""
     if spans and spans[-1][1] == span[0]:
         spans[-1] = (spans[-1][0], span[1])
     elif not spans or span[0] < span[1]:

@@ -6,7 +6,7 @@ what of a partition; then only those are read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
@@ -87,13 +87,12 @@ class FileSource:
                 hint="restore its files, or begin a new backfill with the remaining records",
             )
         reached = -1
-        for piece in self.index.within(input):
-            for rows in self._numbered(piece, self.rows(piece.file, input)):
-                offsets = rows.column("offset")
-                if offsets[0].as_py() <= reached or not _ascend(offsets):
-                    raise out_of_order(input.partition, self.where(piece.file))
-                reached = offsets[-1].as_py()
-                yield within(rows, input)
+        for piece, rows in self.in_order(self.index.within(input), input):
+            offsets = rows.column("offset")
+            if offsets[0].as_py() <= reached or not all_ascend(offsets):
+                raise out_of_order(input.partition, self.where(piece.file))
+            reached = offsets[-1].as_py()
+            yield within(rows, input)
 
     @property
     def index(self) -> Index:
@@ -119,6 +118,14 @@ class FileSource:
         In ``RECORD_SCHEMA``; with ``times_only`` keys, values and headers may be null.
         """
         raise NotImplementedError
+
+    def in_order(
+        self, pieces: Iterable[Piece], input: InputRange, *, times_only: bool = False
+    ) -> Iterator[tuple[Piece, Arrow]]:
+        """The rows of pieces, which are in order of their first offsets. For ``times_only`` see ``rows``."""
+        for piece in pieces:
+            for rows in self._numbered(piece, self.rows(piece.file, input, times_only=times_only)):
+                yield piece, rows
 
     # For the formats
 
@@ -172,14 +179,11 @@ class FileSource:
 
     def _offset_at(self, partition: TopicPartition, time_ms: int) -> int:
         everything = InputRange(partition, *_EVERYTHING)
-        for piece in self.index.pieces.get(partition, ()):
-            if piece.max_timestamp < time_ms:
-                continue
-            rows_of = self.rows(piece.file, everything, times_only=True)
-            for rows in self._numbered(piece, rows_of):
-                late = pc.index(pc.greater_equal(rows.column("timestamp"), time_ms), True).as_py()
-                if late >= 0:
-                    return int(rows.column("offset")[late].as_py())
+        pieces = (piece for piece in self.index.pieces.get(partition, ()) if piece.max_timestamp >= time_ms)
+        for _, rows in self.in_order(pieces, everything, times_only=True):
+            late = pc.index(pc.greater_equal(rows.column("timestamp"), time_ms), True).as_py()
+            if late >= 0:
+                return int(rows.column("offset")[late].as_py())
         return self.index.end(partition)
 
     def _numbered(self, piece: Piece, batches: Iterator[Arrow]) -> Iterator[Arrow]:
@@ -206,5 +210,6 @@ def of_partition(rows: Arrow, partition: TopicPartition) -> Arrow:
     return rows if pc.all(chosen).as_py() else rows.filter(chosen)
 
 
-def _ascend(offsets: Arrow) -> bool:
+def all_ascend(offsets: Arrow) -> bool:
+    """Whether each offset is greater than the one before."""
     return bool(pc.all(pc.greater(offsets.slice(1), offsets.slice(0, len(offsets) - 1))).as_py() is not False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,15 +91,9 @@ class Folder:
             _make_folder(system, path.rpartition("/")[0])
             return system.open_output_stream(path)
 
-    @contextmanager
-    def written(self) -> Iterator[None]:
+    def written(self) -> AbstractContextManager[None]:
         """While something is written. Raises ``StateError`` if the file system refuses it."""
-        try:
-            yield
-        except OSError as error:
-            raise StateError(
-                f"nothing can be written to {self.shown}", why=shown(str(error).splitlines()[0])
-            ) from error
+        return writing_to(self.shown)
 
     def publish(self, file: str, content: bytes) -> bool:
         """Have a small file appear at once and whole; False if there is one of that name.
@@ -165,6 +159,17 @@ class Folder:
                 hint="a path, or a URI that Arrow knows: file://, s3://, gs://, abfs://, hdfs://",
             ) from None
         return system, path.rstrip("/")
+
+
+@contextmanager
+def writing_to(place: str) -> Iterator[None]:
+    """While something is written. Raises ``StateError`` if the file system of the place refuses it."""
+    try:
+        yield
+    except OSError as error:
+        raise StateError(
+            f"nothing can be written to {place}", why=shown((str(error).splitlines() or [""])[0])
+        ) from error
 
 
 def hive_values(file: str) -> dict[str, str]:

@@ -106,10 +106,13 @@ class ParquetSource(FileSource):
     @contextmanager
     def _open(self, file: str) -> Iterator[Any]:
         try:
-            opened = self.folder.open_file(file)
+            opened = self.open_file(file)
         except FileNotFoundError:
-            # Committed files of an archive move to their places a moment later.
-            opened = self._open_settled(file)
+            raise OffsetOutOfRangeError(
+                "a file of the archive is gone",
+                where=self.where(file),
+                hint="restore the file, or begin a new backfill with the remaining records",
+            ) from None
         with opened:
             try:
                 # Read ahead, it would keep everything that it has read.
@@ -123,15 +126,13 @@ class ParquetSource(FileSource):
             with parquet:
                 yield parquet
 
-    def _open_settled(self, file: str) -> Arrow:
+    def open_file(self, file: str) -> Arrow:
+        """A file to read at any place of it. Raises ``FileNotFoundError``."""
         try:
-            return self.folder.open_file(settled(file))
+            return self.folder.open_file(file)
         except FileNotFoundError:
-            raise OffsetOutOfRangeError(
-                "a file of the archive is gone",
-                where=self.where(file),
-                hint="restore the file, or begin a new backfill with the remaining records",
-            ) from None
+            # Committed files of an archive move to their places a moment later.
+            return self.folder.open_file(settled(file))
 
 
 def _batch_rows(footer: Any) -> int:

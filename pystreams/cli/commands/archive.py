@@ -1,10 +1,11 @@
-"""``pystreams archive``: copies topics to Parquet, for later backfills."""
+"""``pystreams archive``: copies topics to Parquet or to tables, for later backfills."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,11 +32,20 @@ from pystreams.meter import Meter
 
 if TYPE_CHECKING:
     from pystreams.backfill.archive.archive import Archiver, ArchiveResult
+    from pystreams.backfill.archive.target import ArchiveTarget
     from pystreams.backfill.sources import Source
 
 
 #: The output of Spark goes to this file, not between the progress lines.
 SPARK_LOG = Path(".pystreams") / "archive" / "spark.log"
+
+
+class ArchiveFormat(StrEnum):
+    """Who else can read the archive."""
+
+    PARQUET = "parquet"
+    DELTA = "delta"
+    ICEBERG = "iceberg"
 
 
 def archive(
@@ -46,19 +56,26 @@ def archive(
         str,
         typer.Option(
             "--to",
-            metavar="PATH",
-            help="The archive: a folder, or a URI such as [bold]s3://bucket/archive[/]. Records are appended "
-            "to an archive that exists.",
+            metavar="PLACE",
+            help="The archive: a folder, or a URI such as [bold]s3://bucket/archive[/]; of Iceberg the table, as "
+            "[bold]CATALOG.NAMESPACE.TABLE[/]. Records are appended to an archive that exists.",
             show_default=False,
         ),
     ],
+    format: Annotated[
+        ArchiveFormat,
+        typer.Option(
+            "--format",
+            help="Files in Parquet, or a table of Delta Lake or Iceberg, whose small files are merged.",
+        ),
+    ] = ArchiveFormat.PARQUET,
     master: MasterOption = SPARK_HERE,
     spark_conf: SparkConfOption = None,
     verbose: StepsOption = False,
     embedded_log: EmbeddedLogOption = None,
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
-    """Append topics to an archive in Parquet, from which backfills read records that the log has deleted.
+    """Append topics to an archive, from which backfills read records that the log has deleted.
 
     Each run appends the records since the last one, exactly once: run it before
     retention deletes records, and again if it was killed. The archive has one folder
@@ -67,6 +84,8 @@ def archive(
     [bold]pystreams archive flights weather --to archive[/]
 
     [bold]pystreams archive orders --to s3://bucket/archive --bootstrap-servers broker:9092[/]
+
+    [bold]pystreams archive orders --to lake.shop.archive --format iceberg[/]
 
     [bold]pystreams backfill apps.flights --source parquet:archive[/]
     """
@@ -88,7 +107,7 @@ def archive(
             result = run(
                 source,
                 topics,
-                to,
+                _target(format, to),
                 archiver=archiver,
                 progress=lambda records, left: display.update("archiving", records, left),
                 clock=clock,
@@ -105,6 +124,22 @@ def _check(master: Master, conf: Mapping[str, str]) -> None:
             hint=f"use --master {NO_SPARK}, or Spark's master (--master '{SPARK_HERE}')",
         )
     master.check({"--conf": conf})
+
+
+def _target(format: ArchiveFormat, to: str) -> ArchiveTarget:
+    match format:
+        case ArchiveFormat.PARQUET:
+            from pystreams.backfill.archive.folder_target import FolderTarget
+
+            return FolderTarget(to)
+        case ArchiveFormat.DELTA:
+            from pystreams.backfill.archive.delta_target import DeltaTarget
+
+            return DeltaTarget(to)
+        case ArchiveFormat.ICEBERG:
+            from pystreams.backfill.archive.iceberg_target import IcebergTarget
+
+            return IcebergTarget(to)
 
 
 def _source(embedded_log: Path | None, bootstrap_servers: str | None) -> Source:
@@ -142,3 +177,5 @@ def _show_result(result: ArchiveResult, to: str, elapsed_s: float) -> None:
     records = "1 record" if result.records == 1 else f"{result.records:,} records"
     files = "1 file" if result.files == 1 else f"{result.files:,} files"
     note(f"{records} in {files}, {result.size_bytes / 1e6:,.1f} MB, added to {place} in {elapsed_s:,.1f} s.")
+    if result.merged.before:
+        note(f"{result.merged.before:,} small files were merged into {result.merged.after:,}.")

@@ -22,23 +22,8 @@ from pystreams.backfill.sources.ranges import InputRange
 from pystreams.clock import ManualClock
 from pystreams.errors import OffsetOutOfRangeError, StateError, TopicError
 from pystreams.ids import TopicPartition
+from tests.backfill.archive.kit import ONE, OTHER, Killed, die_at, history, rows
 from tests.backfill.sources.files_kit import Row, Rows, in_memory, read, table
-
-ONE, OTHER = TopicPartition("lines", 0), TopicPartition("lines", 1)
-
-
-def rows(count: int, *, start: int = 0, partition: TopicPartition = ONE) -> list[Row]:
-    """Every third offset is a hole."""
-    number = partition.partition
-    return [
-        (offset, 1000 + offset, b"k%d" % number, b"v%d" % offset, ((("h", b"x"),) if offset % 2 else ()))
-        for offset in range(start, start + count)
-        if offset % 3 != 2
-    ]
-
-
-def history(count: int, start: int = 0) -> MemorySource:
-    return in_memory({p: rows(count, start=start, partition=p) for p in (ONE, OTHER)})
 
 
 def archived(folder: Path, partition: TopicPartition) -> list[Row]:
@@ -94,35 +79,8 @@ def test_a_run_says_what_it_added(tmp_path: Path) -> None:
     assert (again.records, again.files, again.lost) == (0, 0, {})
 
 
-class Killed(BaseException):
-    """In place of a signal."""
-
-
 #: The operations on files during a run, each a point at which it may die.
-OPERATIONS = ("create", "publish", "move", "delete")
-
-
-def die_at(monkeypatch: pytest.MonkeyPatch, moment: int, *, after: bool) -> None:
-    """Have the operation number ``moment`` be the last one."""
-    done = 0
-
-    def dying(operation: Any) -> Any:
-        def run(folder: Folder, *args: Any) -> Any:
-            nonlocal done
-            done += 1
-            if done > moment or (done == moment and not after):
-                raise Killed
-            result = operation(folder, *args)
-            if done == moment:
-                if hasattr(result, "close"):
-                    result.close()
-                raise Killed
-            return result
-
-        return run
-
-    for name in OPERATIONS:
-        monkeypatch.setattr(Folder, name, dying(getattr(Folder, name)))
+OPERATIONS = [(Folder, name) for name in ("create", "publish", "move", "delete")]
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -133,7 +91,7 @@ def test_a_run_that_dies_at_any_moment_leaves_nothing_double(after: bool, tmp_pa
         folder = tmp_path / str(moment)
         archive(history(5), ["lines"], str(folder))
         with pytest.MonkeyPatch.context() as patch:
-            die_at(patch, moment, after=after)
+            die_at(patch, OPERATIONS, moment, after=after)
             try:
                 archive(history(14), ["lines"], str(folder), file_offsets_max=3)
                 break
@@ -156,7 +114,7 @@ SCRIPT = """
 import os, signal
 from pystreams.backfill.archive.archive import archive
 from pystreams.backfill.sources import archive_log
-from tests.backfill.archive.test_archive_is_exactly_once import history
+from tests.backfill.archive.kit import history
 
 settle = archive_log.ArchiveLog.settle
 def settle_half(log, entry):
@@ -208,7 +166,7 @@ def test_of_two_runs_at_once_one_is_refused(tmp_path: Path) -> None:
 def test_what_dead_runs_wrote_is_deleted_after_a_day(tmp_path: Path) -> None:
     clock = ManualClock(1_700_000_000_000)
     with pytest.MonkeyPatch.context() as patch:
-        die_at(patch, 3, after=True)
+        die_at(patch, OPERATIONS, 3, after=True)
         with pytest.raises(Killed):
             archive(history(9), ["lines"], str(tmp_path), file_offsets_max=3, clock=clock)
     drafts = tmp_path / "_pystreams_archive" / "drafts"

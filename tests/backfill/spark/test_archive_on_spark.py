@@ -19,6 +19,7 @@ from pystreams.backfill.spark.archive import SparkArchiver
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.errors import OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
+from tests.backfill.archive.lakes import KINDS
 from tests.backfill.kit import Backfill, everything
 from tests.backfill.live import append
 from tests.backfill.programs import history, word_count
@@ -86,6 +87,21 @@ def test_a_backfill_on_spark_of_an_archive_equals_one_of_the_log(
     on_spark = Backfill(word_count(), archived, tmp_path / "spark", executor=executor, commit_records=16)
     assert everything(on_spark.run()) == everything(inline)
     assert inline.manifest.slices[0].records > 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_workers_write_and_read_an_archive_in_a_table(
+    spark: Any, executor: SparkExecutor, log: Log, tmp_path: Path, kind: str
+) -> None:
+    append(log, history("word count", 4, partitions=2))
+    source, lake = EmbeddedSource(str(tmp_path / "log" / "log.db")), KINDS[kind](tmp_path / "lake")
+    archive(source, ["lines"], lake.target(), archiver=SparkArchiver(spark), file_offsets_max=30)
+    ends = source.ends([ONE, OTHER])
+    for partition in (ONE, OTHER):
+        assert lake.archived(partition) == read(source, partition, 0, ends[partition])
+    inline = Backfill(word_count(), source, tmp_path / "inline", commit_records=16).run()
+    on_spark = Backfill(word_count(), lake.source(), tmp_path / "spark", executor=executor, commit_records=16)
+    assert everything(on_spark.run()) == everything(inline)
 
 
 def test_what_a_worker_says_reaches_the_user(spark: Any, log: Log, tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _FILES: tuple[Kind, ...] = ("parquet", "json", "csv")
 _EXAMPLE = "--source orders=parquet:/archive/orders"
+#: Tables that `pystreams archive` writes; with the names of columns they are tables like others.
+_ARCHIVES: tuple[Kind, ...] = ("iceberg", "delta")
 #: Kinds that are tables, which Spark reads; files are, too, if their columns are named.
 _TABLES: tuple[Kind, ...] = ("table", "iceberg", "delta", "orc", "jdbc")
 _TABLE_EXAMPLE = "--source 'orders=table:shop.orders?key=customer&timestamp=at'"
@@ -69,8 +71,14 @@ def parse_source(text: str) -> SourceText:
             f"--source {text!r} does not say where the {kind} files are",
             hint=f"add the folder: --source {text}:FOLDER",
         )
+    if kind in _ARCHIVES and not place:
+        raise ConfigError(
+            f"--source {text!r} does not say where the table is",
+            hint="add it: --source delta:FOLDER, --source iceberg:CATALOG.NAMESPACE.TABLE",
+        )
     name, mark, query = place.partition("?")
-    if kind in _TABLES or (kind in _FILES and mark and "timestamp=" in query):
+    is_table = kind in _TABLES and not (kind in _ARCHIVES and not mark)
+    if is_table or (kind in _FILES and mark and "timestamp=" in query):
         return SourceText(topic, kind, name, _table_options(text, topic, name, query))
     return SourceText(topic, kind, place)
 
@@ -208,6 +216,10 @@ def open_source(text: SourceText, places: Places) -> Source | DataFrameSource:
                 "csv": sources.CsvSource,
             }
             return kinds[text.kind](text.place, topic=text.topic, approximate=places.approximate)
+        case "delta" if not text.options:
+            return sources.DeltaArchive(text.place, approximate=places.approximate)
+        case "iceberg" if not text.options:
+            return sources.IcebergArchive(text.place, approximate=places.approximate)
         case _:
             return _open_table(text)
 

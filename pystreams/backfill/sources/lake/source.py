@@ -1,0 +1,124 @@
+"""An archive in a table: the table says which files count, and its files may be of anybody who compacts it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow, pc
+from pystreams.backfill.sources.file_index import Index, Piece
+from pystreams.backfill.sources.file_source import all_ascend
+from pystreams.backfill.sources.lake.content import Content
+from pystreams.backfill.sources.parquet_files import ParquetSource
+from pystreams.backfill.sources.ranges import InputRange
+from pystreams.backfill.sources.source import BATCH_ROWS
+from pystreams.errors import ConfigError
+from pystreams.ids import TopicPartition
+
+#: Files with these names are in order of offsets.
+OWN_NAME: Final = re.compile(r"(^|/)\d{20}-[0-9a-f]{8}\.parquet$")
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A file of a table. ``piece`` is None if the table does not know the least and greatest offset of its records."""
+
+    partition: TopicPartition
+    file: str
+    size_bytes: int
+    piece: Piece | None
+
+
+@dataclass(frozen=True)
+class LakeArchive(ParquetSource):
+    """An archive in a table. See ``FileSource``.
+
+    Files that another program has rewritten, such as ``OPTIMIZE`` or ``rewrite_data_files``, may hold records in any
+    order: those are sorted in memory, a file at a time, and together where their offsets overlap.
+    """
+
+    #: Tables keep topic and partition apart from a file's rows.
+    _partitions: dict[str, TopicPartition] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.approximate:
+            raise ConfigError(
+                f"a {self.format_name} archive has offsets, so it is not read approximately",
+                where=self.description,
+                hint="leave out --approximate (in Python: approximate=True)",
+            )
+
+    @property
+    def description(self) -> str:
+        return f"{self.format_name} archive {self.shown}"
+
+    @property
+    def shown(self) -> str:
+        """The table, as messages show it."""
+        raise NotImplementedError
+
+    def look(self) -> tuple[Content, list[TableFile]]:
+        """What was archived, and the table's files. Raises ``StateError`` for a table that is not an archive."""
+        raise NotImplementedError
+
+    def know(self, files: Iterable[TableFile]) -> None:
+        """Files that may be read, beside those of the index."""
+        self._partitions.update({file.file: file.partition for file in files})
+
+    def in_order(
+        self, pieces: Iterable[Piece], input: InputRange, *, times_only: bool = False
+    ) -> Iterator[tuple[Piece, Arrow]]:
+        for group in _overlapping(pieces):
+            if len(group) == 1 and (OWN_NAME.search(group[0].file) or self._ascends(group[0], input)):
+                yield from super().in_order(group, input, times_only=times_only)
+                continue
+            found = super().in_order(group, input, times_only=times_only)
+            rows = pa.Table.from_batches([_inside(rows, input) for _, rows in found], RECORD_SCHEMA)
+            for batch in rows.sort_by("offset").to_batches(max_chunksize=BATCH_ROWS):
+                yield group[0], batch
+
+    def _ascends(self, piece: Piece, input: InputRange) -> bool:
+        """Whether the records of a file are in order of offsets."""
+        batches = [rows.column("offset") for rows in self.rows(piece.file, input, times_only=True)]
+        return all_ascend(pa.concat_arrays(batches)) if batches else True
+
+    def _look(self) -> Index:
+        content, files = self.look()
+        self.know(files)
+        pieces: dict[TopicPartition, list[Piece]] = {}
+        for file in files:
+            # What the table does not know is in the file's footer, or in its rows.
+            of_file = [file.piece] if file.piece else [piece for _, piece in self.pieces(file.file)]
+            pieces.setdefault(file.partition, []).extend(of_file)
+        for of_partition in pieces.values():
+            of_partition.sort(key=lambda piece: (piece.first_offset, piece.file))
+        return Index(content.counts, pieces, content.covered)
+
+    def _given(self, file: str) -> dict[str, str]:
+        topic, partition = self._partitions[file]
+        return {"topic": topic, "partition": str(partition)}
+
+
+def _inside(rows: Arrow, input: InputRange) -> Arrow:
+    """The rows of the range, in whatever order they are."""
+    offsets = rows.column("offset")
+    return rows.filter(pc.and_(pc.greater_equal(offsets, input.start), pc.less_equal(offsets, input.end - 1)))
+
+
+def _overlapping(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Pieces in order of their first offsets, together with those that their offsets reach into."""
+    group: list[Piece] = []
+    for piece in pieces:
+        if group and piece.first_offset > max(one.last_offset for one in group):
+            yield group
+            group = []
+        group.append(piece)
+    if group:
+        yield group
