@@ -22,6 +22,8 @@ from pystreams.backfill.archive.pieces import ArchiveJob, write_piece
 from pystreams.backfill.archive.target import ArchiveTarget, Merged, RoundContent
 from pystreams.backfill.sources.archive_log import ArchivedFile
 from pystreams.backfill.sources.file_index import Index
+from pystreams.backfill.sources.lake.source import LakeArchive, MarkedAsDeletedError
+from pystreams.backfill.sources.parquet_files import ParquetSource
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import Source, Span
 from pystreams.clock import Clock, SystemClock
@@ -162,7 +164,7 @@ class _Run:
     ) -> tuple[list[InputRange], dict[TopicPartition, Span], Index | None]:
         """The ranges to read of each partition, the lost ones, and what is archived already."""
         stored = self._target.stored()
-        archived = None if stored is None else stored.index
+        archived = None if stored is None else self._archived(stored)
         partitions = [TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
         beginnings, ends = self._source.beginnings(partitions), self._source.ends(partitions)
         ranges: list[InputRange] = []
@@ -178,9 +180,20 @@ class _Run:
                     lost[partition] = (start, beginning)
                 start = beginning
             ranges.append(InputRange(partition, start, end))
-        if stored is not None:
+        if stored is not None and archived is not None and archived.pieces:
             require_same_topics(self._source, stored, self._target.shown, counts, beginnings)
         return ranges, lost, archived
+
+    def _archived(self, stored: ParquetSource) -> Index:
+        """What is archived already. Without the files if only others can read those: the next records are archived all
+        the same, before retention takes them."""
+        if not isinstance(stored, LakeArchive):
+            return stored.index
+        try:
+            return stored.index
+        except MarkedAsDeletedError as error:
+            log.warning("the topics are not compared with those that were archived: %s", error)
+            return stored.spans()
 
     def _round(
         self, number: int, pieces: Sequence[InputRange], counts: dict[str, int]
@@ -196,7 +209,7 @@ class _Run:
         files.sort(key=lambda file: (file.partition, file.start))
         content = RoundContent(self._clock.now_ms(), self._source.description, counts, tuple(files))
         if not round.commit(number, content):
-            round.discard(files)
+            round.discard()
             raise StateError(
                 "another run has written to this archive in the meantime",
                 where=f"archive {self._target.shown}, commit {number}",

@@ -21,7 +21,7 @@ def require_own(folder: Folder) -> None:
     found = folder.files(ParquetSource.suffixes) if folder.exists("") else []
     if found == [""]:
         raise StateError(f"{folder.shown} is a file, not a folder", hint="archive to another place")
-    if found and folder.exists("_delta_log"):
+    if folder.exists("_delta_log"):
         raise StateError(f"{folder.shown} is a table of Delta", hint="archive to it with --format delta")
     if found:
         raise StateError(

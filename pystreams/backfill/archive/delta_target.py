@@ -1,20 +1,23 @@
 """An archive in a table of Delta Lake, written through delta-rs: no Spark is needed.
 
 A round takes two commits of the table. The first one sets the note of what will be archived (``sources/lake/content``),
-the second one adds the files, with the note's number as its transaction. If somebody else has set a note in between,
-Delta refuses the second one. So each round counts once, and readers know whether its files are there.
+for the version of the table that this run has looked at, and no later one. The second one adds the files: Delta refuses
+it if somebody else has set a note in between. So of two runs one is refused, and readers know whether a note's files
+are there (``sources/lake/delta``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from pystreams.backfill.archive.checks import require_room_for_table
-from pystreams.backfill.archive.merging import merge
+from pystreams.backfill.archive.merging import Merge, merge
 from pystreams.backfill.archive.pieces import FILE_SCHEMA, file_name
 from pystreams.backfill.archive.target import Merged, RoundContent, RoundFiles
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
@@ -27,10 +30,11 @@ from pystreams.backfill.sources.lake.delta import (
     DeltaArchive,
     content_of,
     files_of,
+    landed,
     open_table,
-    reason,
     url_of,
 )
+from pystreams.backfill.sources.lake.libraries import changing
 from pystreams.backfill.sources.lake.source import LakeArchive, TableFile
 from pystreams.clock import SystemClock
 from pystreams.errors import StateError
@@ -41,6 +45,14 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction
 
 _PARTITIONED_BY: Final = ["topic", "partition"]
+#: Delta on Spark refuses tables in whose lists something must not be null.
+_TABLE_SCHEMA: Final[Arrow] = pa.schema(
+    [
+        *(column for column in RECORD_SCHEMA if column.name != "headers"),
+        ("headers", pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+_ATTEMPTS_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,35 +107,34 @@ class DeltaTarget:
     def commit(self, number: int, content: RoundContent) -> bool:
         """See ``Round.commit``."""
         from deltalake import CommitProperties, Transaction
+        from deltalake.exceptions import CommitFailedError
 
         added = [(file.partition, (file.start, file.end)) for file in content.files]
-        note = Note(number, self._content.grown(content.counts, added), self._content)
-        actions = [_added(file) for file in content.files if file.file is not None]
-        with _committing(self.shown) as outcome:
-            table = self._made()
-            table.update_incremental()
-            if content_of(table, self.shown) != (number, self._content):
-                return False
-            table.alter.set_table_properties({PROPERTY: note.to_text()}, raise_if_not_exists=False)
-            landing = CommitProperties(app_transactions=[Transaction(APPLICATION, number)])
-            self._write(actions, landing)
-            self._content = note.after
-        return outcome.landed
+        records = sum(file.rows for file in content.files)
+        note = Note(number, self._content.grown(content.counts, added), self._content, records)
+        if not self._announce(note):
+            return False
+        files = [_added(file) for file in content.files if file.file is not None]
+        properties = CommitProperties(app_transactions=[Transaction(APPLICATION, note.id)])
+        with changing(self._where):
+            try:
+                self._write(files, properties)
+            except CommitFailedError:
+                # Perhaps of a commit that was sent twice, and has landed at the first time.
+                if not self._is_there(note):
+                    return False
+        self._content = note.after
+        return True
 
     def merge(self, file_offsets_max: int) -> Merged:
-        if self._table is None:
-            return Merged()
-        merged = merge(self, file_offsets_max)
-        if merged.after:
-            # What the table replaced longer ago than its property says, a week if it says nothing.
-            self._table.vacuum(dry_run=False)
-        return merged
+        return Merged() if self._table is None else merge(self, file_offsets_max)
 
     # For Mergeable
 
     def files(self) -> tuple[LakeArchive, Sequence[TableFile]]:
         table, archive = self._made(), DeltaArchive(self._path)
-        table.update_incremental()
+        with changing(self._where):
+            table.update_incremental()
         files = files_of(table, self.shown)
         archive.know(files)
         return archive, files
@@ -131,23 +142,73 @@ class DeltaTarget:
     def new_files(self) -> RoundFiles:
         return TableFolder(self._folder)
 
-    def replace(self, old: Sequence[TableFile], new: ArchivedFile) -> bool:
+    def replace(self, merges: Sequence[Merge]) -> bool:
         from deltalake import CommitProperties
+        from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import RemoveAction
 
         now_ms = SystemClock().now_ms()
-        removed = [
-            RemoveAction(file.file, False, now_ms, file.size_bytes, _values(file.partition)) for file in old
-        ]
-        with _committing(self.shown) as outcome:
-            # Without another try: delta-rs 1.6 does not notice that somebody else has merged the same files.
-            self._write([*removed, _added(new, data_change=False)], CommitProperties(max_commit_retries=0))
-            self._made().update_incremental()
-        return outcome.landed
+        actions: list[Any] = []
+        for old, new in merges:
+            for file in old:
+                place = _values(file.partition)
+                actions.append(RemoveAction(file.file, False, now_ms, file.size_bytes, place))
+            actions.append(_added(new, data_change=False))
+        with changing(self._where):
+            try:
+                # Once, for the version that was read: delta-rs 1.6 does not notice that somebody else has merged the
+                # same files, and would keep each record twice.
+                self._write(actions, CommitProperties(max_commit_retries=0))
+            except CommitFailedError:
+                return False
+        return True
+
+    def clean(self) -> None:
+        """Deletes what the table replaced longer ago than its property says, and what died before its commit; a week
+        if the property says nothing."""
+        with changing(self._where):
+            self._made().vacuum(dry_run=False, full=True)
+
+    @property
+    def _where(self) -> str:
+        return f"Delta table {self.shown}"
+
+    def _announce(self, note: Note) -> bool:
+        """Set the note; False if another run has committed in the meantime."""
+        from deltalake import CommitProperties
+        from deltalake.exceptions import CommitFailedError
+
+        table = self._made()
+        for _ in range(_ATTEMPTS_MAX):
+            with changing(self._where):
+                table.update_incremental()
+            if content_of(table, self.shown) != (note.number, self._content):
+                return False
+            with changing(self._where):
+                try:
+                    # Once, for the version that was looked at: behind another commit it has to be looked at again.
+                    once = CommitProperties(max_commit_retries=0)
+                    table.alter.set_table_properties(
+                        {PROPERTY: note.to_text()}, raise_if_not_exists=False, commit_properties=once
+                    )
+                    return True
+                except CommitFailedError:
+                    continue
+        raise StateError(
+            "the table changes all the time",
+            where=self._where,
+            hint="run it again when nobody else writes to the table",
+        )
+
+    def _is_there(self, note: Note) -> bool:
+        table = self._made()
+        table.update_incremental()
+        text = table.metadata().configuration.get(PROPERTY)
+        return text == note.to_text() and landed(table, note, self.shown)
 
     def _write(self, actions: list[Any], properties: CommitProperties) -> None:
         self._made().create_write_transaction(
-            actions, "append", RECORD_SCHEMA, _PARTITIONED_BY, commit_properties=properties
+            actions, "append", _TABLE_SCHEMA, _PARTITIONED_BY, commit_properties=properties
         )
 
     def _made(self) -> DeltaTable:
@@ -155,15 +216,16 @@ class DeltaTarget:
         from deltalake import DeltaTable
 
         if self._table is None:
-            note = Note(0, Content(), Content())
-            self._table = DeltaTable.create(
-                url_of(self._path),
-                RECORD_SCHEMA,
-                mode="ignore",
-                partition_by=_PARTITIONED_BY,
-                configuration={PROPERTY: note.to_text()},
-                raise_if_key_not_exists=False,
-            )
+            note = Note(-1, Content())
+            with changing(self._where):
+                self._table = DeltaTable.create(
+                    url_of(self._path),
+                    _TABLE_SCHEMA,
+                    mode="ignore",
+                    partition_by=_PARTITIONED_BY,
+                    configuration={PROPERTY: note.to_text()},
+                    raise_if_key_not_exists=False,
+                )
         return self._table
 
 
@@ -177,37 +239,8 @@ class _DeltaRound:
     def commit(self, number: int, content: RoundContent) -> bool:
         return self.target.commit(number, content)
 
-    def discard(self, written: Sequence[ArchivedFile]) -> None:
-        for file in written:
-            if file.file is not None:
-                self.files.folder.remove(file.file)
-
-
-@dataclass(slots=True)
-class _Outcome:
-    landed: bool = True
-
-
-@contextmanager
-def _committing(where: str) -> Iterator[_Outcome]:
-    """While something is committed; ``landed`` is False if somebody else's commit was in the way.
-
-    Raises ``StateError`` if it is not known what came of it.
-    """
-    from deltalake.exceptions import CommitFailedError, DeltaError
-
-    outcome = _Outcome()
-    try:
-        yield outcome
-    except CommitFailedError:
-        outcome.landed = False
-    except (DeltaError, OSError) as error:
-        raise StateError(
-            "the table does not take the commit",
-            where=f"Delta table {where}",
-            why=reason(error),
-            hint="correct that, and run it again: what was committed is not archived twice",
-        ) from None
+    def discard(self) -> None:
+        """Nobody sees the files. They could be those of a commit that has landed without a word."""
 
 
 def _added(file: ArchivedFile, *, data_change: bool = True) -> AddAction:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +11,7 @@ from pystreams.backfill.archive.checks import require_own
 from pystreams.backfill.archive.pieces import FILE_SCHEMA, file_name
 from pystreams.backfill.archive.target import Merged, RoundContent
 from pystreams.backfill.exchange.rows import Arrow
-from pystreams.backfill.sources.archive_log import ArchivedFile, ArchiveEntry, ArchiveLog, draft_of
+from pystreams.backfill.sources.archive_log import ArchiveEntry, ArchiveLog, draft_of
 from pystreams.backfill.sources.folder import Folder, hive_folder
 from pystreams.backfill.sources.parquet_files import ParquetSource
 from pystreams.ids import TopicPartition
@@ -89,5 +88,5 @@ class _FolderRound:
         self.log.discard(name)
         return True
 
-    def discard(self, written: Sequence[ArchivedFile]) -> None:
+    def discard(self) -> None:
         self.log.discard(self.files.name_of_round)

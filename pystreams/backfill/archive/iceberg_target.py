@@ -1,40 +1,46 @@
 """An archive in a table of Iceberg, written through pyiceberg: no Spark is needed.
 
-A round is one commit, which adds its files and sets the note of what was archived (``sources/lake/content``). It is
-made for the snapshot that this run has seen last: if somebody else has added one, Iceberg refuses it. Then the note
-says whether that was another run, or only somebody who has compacted the table.
+A round is one commit, which adds its files and sets the note of what was archived (``sources/lake/content``). If
+somebody else has committed meanwhile, the note says whether that was another run, or only somebody who has compacted
+the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pystreams.backfill.archive.merging import merge
+from pystreams.backfill.archive.merging import Merge, merge
 from pystreams.backfill.archive.pieces import file_name
 from pystreams.backfill.archive.target import Merged, RoundContent, RoundFiles
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
-from pystreams.backfill.sources.archive_log import ArchivedFile
 from pystreams.backfill.sources.folder import hive_folder, writing_to
 from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
 from pystreams.backfill.sources.lake.iceberg import (
+    COMMIT,
     IcebergArchive,
+    asking,
     catalog_of,
     content_of,
     files_of,
     open_table,
 )
+from pystreams.backfill.sources.lake.libraries import changing
 from pystreams.backfill.sources.lake.source import LakeArchive, TableFile
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from pyiceberg.table import Table, Transaction
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import Table
 
-_ATTEMPTS_MAX: Final = 5
-#: Metadata does not grow with each run.
+log = logging.getLogger(__name__)
+
+#: Few manifests, and old files of metadata are deleted, however many runs there are.
 _PROPERTIES: Final = {
     "commit.manifest-merge.enabled": "true",
     "write.metadata.delete-after-commit.enabled": "true",
@@ -75,6 +81,8 @@ class IcebergTarget:
         self._properties = properties or {}
         self._table: Table | None = None
         self._content = Content()
+        #: The files of the last look, as the library knows them.
+        self._data_files: dict[str, DataFile] = {}
 
     @property
     def shown(self) -> str:
@@ -95,31 +103,47 @@ class IcebergTarget:
 
     def commit(self, number: int, content: RoundContent) -> bool:
         """See ``Round.commit``."""
+        from pyiceberg.exceptions import CommitFailedException
+
         added = [(file.partition, (file.start, file.end)) for file in content.files]
-        note = Note(number, self._content.grown(content.counts, added), self._content)
+        records = sum(file.rows for file in content.files)
+        note = Note(number, self._content.grown(content.counts, added), records=records)
         files = [file.file for file in content.files if file.file is not None]
-        for _ in range(_ATTEMPTS_MAX):
-            if self._add(files, number, note):
-                self._content = note.after
-                return True
-            if content_of(self._made().refresh(), self.shown) != (number, self._content):
-                return False
+        expected, where = (number, self._content), self.shown
+
+        def look() -> None:
+            text = table.properties.get(PROPERTY)
+            if text != note.to_text() and content_of(table, where) != expected:
+                raise _OtherRunError
+
+        with changing(self._where):
+            table = self._made()
+            try:
+                look()
+                _look_before_another_try(table, look)
+                with table.transaction() as change:
+                    change.set_properties({PROPERTY: note.to_text()})
+                    if files:
+                        change.add_files(files, {COMMIT: str(number)}, check_duplicate_files=False)
+                    else:
+                        # A snapshot all the same: it is what two runs at once cannot both add.
+                        change.update_snapshot({COMMIT: str(number)}).fast_append().commit()
+            except (_OtherRunError, CommitFailedException):
+                self._load()
+                if self._made().properties.get(PROPERTY) != note.to_text():
+                    return self._refused(expected)
+            self._load()
+        self._content = note.after
+        return True
+
+    def _refused(self, expected: tuple[int, Content]) -> bool:
+        if content_of(self._made(), self.shown) != expected:
+            return False
         raise StateError(
             "the table changes all the time",
-            where=f"Iceberg table {self.shown}, commit {number}",
-            hint="run it again when nobody compacts the table",
+            where=self._where,
+            hint="run it again when nobody else writes to the table",
         )
-
-    def _add(self, files: list[str], number: int, note: Note) -> bool:
-        summary = {f"{PROPERTY}.commit": str(number)}
-        with self._changing() as change:
-            change.transaction.set_properties({PROPERTY: note.to_text()})
-            if files:
-                change.transaction.add_files(files, summary, check_duplicate_files=False)
-            else:
-                # A snapshot all the same: it is what two runs at once cannot both add.
-                change.transaction.update_snapshot(summary).fast_append().commit()
-        return change.landed
 
     def merge(self, file_offsets_max: int) -> Merged:
         return Merged() if self._table is None else merge(self, file_offsets_max)
@@ -127,9 +151,12 @@ class IcebergTarget:
     # For Mergeable
 
     def files(self) -> tuple[LakeArchive, Sequence[TableFile]]:
-        table = self._made()
-        archive = IcebergArchive(self._name, properties=self._properties)
-        files = files_of(table, self.shown)
+        with changing(self._where):
+            self._load()
+        table, archive = self._made(), IcebergArchive(self._name, properties=self._properties)
+        found = files_of(table, self.shown)
+        self._data_files = {file.file: data_file for file, data_file in found}
+        files = [file for file, _ in found]
         archive.know(files)
         archive.open_with(table.io)
         return archive, files
@@ -137,60 +164,80 @@ class IcebergTarget:
     def new_files(self) -> RoundFiles:
         return self._location()
 
-    def replace(self, old: Sequence[TableFile], new: ArchivedFile) -> bool:
+    def replace(self, merges: Sequence[Merge]) -> bool:
+        from pyiceberg.exceptions import CommitFailedException, ValidationException
         from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
-        table = self._made()
-        assert new.file is not None
-        names = {file.file for file in old}
-        removed = [task.file for task in table.scan().plan_files() if task.file.file_path in names]
-        added = parquet_file_to_data_file(table.io, table.metadata, new.file)
-        with self._changing() as change, change.transaction.update_snapshot().overwrite() as snapshot:
-            for file in removed:
-                snapshot.delete_data_file(file)
-            snapshot.append_data_file(added)
-        return change.landed
+        with changing(self._where):
+            table = self._made()
+            try:
+                with table.transaction() as change, change.update_snapshot().overwrite() as snapshot:
+                    for old, new in merges:
+                        assert new.file is not None
+                        for file in old:
+                            snapshot.delete_data_file(self._data_files[file.file])
+                        snapshot.append_data_file(
+                            parquet_file_to_data_file(table.io, table.metadata, new.file)
+                        )
+            except (CommitFailedException, ValidationException):
+                return False
+        return True
+
+    def clean(self) -> None:
+        """Old snapshots have the files still, and expire as the owner of the table wants."""
+
+    @property
+    def _where(self) -> str:
+        return f"Iceberg table {self.shown}"
 
     def _location(self) -> TableLocation:
         table = self._made()
         return TableLocation(self.shown, table.location(), table.io)
 
-    @contextmanager
-    def _changing(self) -> Iterator[_Change]:
-        """A transaction, committed at the end. Raises ``StateError`` if it is not known what came of it."""
-        from pyiceberg.exceptions import CommitFailedException, ValidationException
-
-        table = self._made()
-        # pyiceberg would try again behind somebody else's commit. Only this object has the property, not the table.
-        once = {**table.metadata.properties, "commit.retry.num-retries": "0"}
-        table.metadata = table.metadata.model_copy(update={"properties": once})
-        change = _Change(table.transaction())
-        try:
-            yield change
-            change.transaction.commit_transaction()
-        except (CommitFailedException, ValidationException):
-            change.landed = False
-        except Exception as error:
-            raise StateError(
-                "the table does not take the commit",
-                where=f"Iceberg table {self.shown}",
-                why=f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}",
-                hint="correct that, and run it again: what was committed is not archived twice",
-            ) from error
+    def _load(self) -> None:
+        """The table as it is now."""
+        self._table = open_table(self._name, self._properties)
 
     def _made(self) -> Table:
-        """The table, which is made if there is none."""
+        """The table, which is made if there is none; if another run has just made one, it is that."""
+        from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, TableAlreadyExistsError
+
         if self._table is None:
             catalog, identifier = catalog_of(self._name, self._properties)
-            catalog.create_namespace_if_not_exists(identifier[:-1])
-            note = Note(-1, Content(), Content())
-            properties = {**_PROPERTIES, PROPERTY: note.to_text()}
-            made = catalog.create_table_transaction(identifier, RECORD_SCHEMA, properties=properties)
-            with made.update_spec() as spec:
-                spec.add_identity("topic").add_identity("partition")
-            made.commit_transaction()
-            self._table = catalog.load_table(identifier)
+            with asking(catalog.name):
+                try:
+                    _make(catalog, identifier)
+                except NoSuchNamespaceError:
+                    catalog.create_namespace_if_not_exists(identifier[:-1])
+                    _make(catalog, identifier)
+                except (TableAlreadyExistsError, CommitFailedException):
+                    log.info("another run has just made the table %s", self._name)
+                self._table = catalog.load_table(identifier)
         return self._table
+
+
+class _OtherRunError(Exception):
+    """Another run has committed in the meantime."""
+
+
+def _look_before_another_try(table: Table, look: Callable[[], None]) -> None:
+    """Have a look at the table before pyiceberg commits again, behind somebody else's commit."""
+    refresh = table.refresh
+
+    def refresh_and_look() -> Table:
+        found = refresh()
+        look()
+        return found
+
+    vars(table)["refresh"] = refresh_and_look
+
+
+def _make(catalog: Catalog, identifier: tuple[str, ...]) -> None:
+    properties = {**_PROPERTIES, PROPERTY: Note(-1, Content()).to_text()}
+    made = catalog.create_table_transaction(identifier, RECORD_SCHEMA, properties=properties)
+    with made.update_spec() as spec:
+        spec.add_identity("topic").add_identity("partition")
+    made.commit_transaction()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +250,5 @@ class _IcebergRound:
     def commit(self, number: int, content: RoundContent) -> bool:
         return self.target.commit(number, content)
 
-    def discard(self, written: Sequence[ArchivedFile]) -> None:
-        for file in written:
-            if file.file is not None:
-                self.files.io.delete(file.file)
-
-
-@dataclass(slots=True)
-class _Change:
-    """``landed`` is False if somebody else's commit was in the way."""
-
-    transaction: Transaction
-    landed: bool = True
+    def discard(self) -> None:
+        """Nobody sees the files. They could be those of a commit that has landed without a word."""

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, Protocol
 
 from pystreams.backfill.archive.pieces import write_file
 from pystreams.backfill.archive.target import Merged, RoundFiles
+from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.archive_log import ArchivedFile
-from pystreams.backfill.sources.file_index import Piece
+from pystreams.backfill.sources.file_index import Piece, out_of_order
+from pystreams.backfill.sources.file_source import all_ascend
 from pystreams.backfill.sources.lake.source import LakeArchive, TableFile
 from pystreams.backfill.sources.ranges import InputRange
-from pystreams.errors import StateError
+from pystreams.errors import StateError, StreamsError
 from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -27,6 +30,11 @@ FILES_MIN: Final = 8
 _BYTES_MAX: Final = 256 << 20
 #: Files with a smaller part of the records that a file may have are merged whatever is behind them.
 _TINY: Final = 1 / 100
+#: So many partitions are committed together.
+_TOGETHER: Final = 100
+
+#: Files, and the one that has their records.
+Merge = tuple[Sequence[TableFile], ArchivedFile]
 
 
 class Mergeable(Protocol):
@@ -43,8 +51,13 @@ class Mergeable(Protocol):
         """Where merged files are written."""
         ...
 
-    def replace(self, old: Sequence[TableFile], new: ArchivedFile) -> bool:
-        """Commit a file in place of others that have the same records; False if somebody else has changed the table."""
+    def replace(self, merges: Sequence[Merge]) -> bool:
+        """Commit files in place of others that have the same records; False if somebody else has changed the table
+        since ``files``. Raises ``StateError``."""
+        ...
+
+    def clean(self) -> None:
+        """Delete files that were replaced long ago, where the table lets it be done. Raises ``StateError``."""
         ...
 
 
@@ -53,14 +66,15 @@ def merge(table: Mergeable, file_offsets_max: int) -> Merged:
     before = after = 0
     try:
         archive, files = table.files()
-        for due in due_of(files, file_offsets_max):
-            if not table.replace(due, _merged(archive, table.new_files(), due)):
-                log.info(
-                    "%s: somebody else has changed the table; its small files are merged later", table.shown
-                )
+        merges = ((due, _merged(archive, table.new_files(), due)) for due in due_of(files, file_offsets_max))
+        while some := list(islice(merges, _TOGETHER)):
+            if not table.replace(some):
+                log.info("%s: somebody else has changed the table; small files are merged later", table.shown)
                 break
-            before, after = before + len(due), after + 1
-    except StateError as error:
+            before, after = before + sum(len(due) for due, _ in some), after + len(some)
+        if after:
+            table.clean()
+    except StreamsError as error:
         log.warning("%s: small files could not be merged: %s", table.shown, error)
     return Merged(before, after)
 
@@ -90,6 +104,24 @@ def _last(files: list[tuple[Piece, TableFile]], file_offsets_max: int) -> list[T
 
 
 def _merged(archive: LakeArchive, files: RoundFiles, due: Sequence[TableFile]) -> ArchivedFile:
+    """One file with the records of several. Raises ``StateError`` if these are not what the table says of them."""
     pieces = [file.piece for file in due if file.piece is not None]
     input = InputRange(due[0].partition, pieces[0].first_offset, pieces[-1].last_offset + 1)
-    return write_file(files, input, (rows for _, rows in archive.in_order(pieces, input)))
+    new = write_file(files, input, _in_order(archive, pieces, input))
+    if new.rows != sum(piece.rows for piece in pieces):
+        raise StateError(
+            f"files of {input.partition} have other records than the table says",
+            where=archive.description,
+            why=f"there are {new.rows:,} records at offsets {input.start} to {input.end} (exclusive)",
+        )
+    return new
+
+
+def _in_order(archive: LakeArchive, pieces: Sequence[Piece], input: InputRange) -> Iterator[Arrow]:
+    reached = -1
+    for piece, rows in archive.in_order(pieces, input):
+        offsets = rows.column("offset")
+        if offsets[0].as_py() <= reached or not all_ascend(offsets):
+            raise out_of_order(input.partition, archive.where(piece.file))
+        reached = offsets[-1].as_py()
+        yield rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -54,8 +54,8 @@ class Round(Protocol):
         """Commit number ``number``; False if somebody else has committed in the meantime. Raises ``StateError``."""
         ...
 
-    def discard(self, written: Sequence[ArchivedFile]) -> None:
-        """Delete what was written, instead of a commit."""
+    def discard(self) -> None:
+        """Delete what was written, if it is certain that it was not committed."""
         ...
 
 

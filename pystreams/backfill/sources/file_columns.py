@@ -139,10 +139,33 @@ def _headers(column: Arrow, where: str) -> Arrow:
         return column.cast(target)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return headers_column([headers_of_text(text, where) for text in column.to_pylist()], len(column))
+    typed = _typed(column, target)
+    if typed is not None:
+        return typed
     try:
         return headers_column([_pairs(one) for one in column.to_pylist()], len(column))
     except (TypeError, ValueError) as error:
         raise pa.ArrowInvalid(str(error)) from None
+
+
+def _typed(column: Arrow, target: Arrow) -> Arrow | None:
+    """Headers as pystreams writes them, whatever another program has made of their types; None for all others."""
+    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        return None
+    pairs = column.flatten()
+    if not pa.types.is_struct(pairs.type) or [child.name for child in pairs.type] != ["name", "value"]:
+        return None
+    name, value = pairs.flatten()
+    is_text = pa.types.is_string(name.type) or pa.types.is_large_string(name.type)
+    is_binary = pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)
+    if name.null_count or not is_text or not is_binary:
+        return None
+    fields = list(target.value_type)
+    children = [child.cast(field.type) for child, field in zip((name, value), fields, strict=True)]
+    lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32())
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+    rebuilt = pa.StructArray.from_arrays(children, fields=fields)
+    return pa.ListArray.from_arrays(offsets, rebuilt, type=target, mask=column.is_null())
 
 
 def _pairs(one: Any) -> Headers:

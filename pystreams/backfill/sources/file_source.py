@@ -25,7 +25,7 @@ from pystreams.errors import ConfigError, OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
 
 #: Files are looked into side by side: that is waiting, for a disk or a network.
-_LOOKING_THREADS: Final = 8
+LOOKING_THREADS: Final = 8
 
 _EVERYTHING: Final = (-1, 1 << 63)
 
@@ -156,14 +156,14 @@ class FileSource:
                 f"the archive {shown(self.path)} holds no {self.format_name} file",
                 why=f"their names end with {' or '.join(self.suffixes)}",
             )
-        with ThreadPoolExecutor(_LOOKING_THREADS) as pool:
+        with ThreadPoolExecutor(LOOKING_THREADS) as pool:
             found = [one for of_file in pool.map(self.pieces, files) for one in of_file]
         made = numbered if self.approximate else index_of
         return made(found, self.description)
 
     def _last_within(self, spans: Spans) -> dict[TopicPartition, LastRecord]:
         ranges = [InputRange(partition, *span) for partition, span in spans.items()]
-        with ThreadPoolExecutor(_LOOKING_THREADS) as pool:
+        with ThreadPoolExecutor(LOOKING_THREADS) as pool:
             found = dict(zip(spans, pool.map(self._last_of, ranges), strict=True))
         return {partition: last for partition, last in found.items() if last is not None}
 

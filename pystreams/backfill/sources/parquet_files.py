@@ -126,6 +126,11 @@ class ParquetSource(FileSource):
             with parquet:
                 yield parquet
 
+    def row_bytes(self, file: str) -> int:
+        """The average size of a file's rows before they were packed, at least 1."""
+        with self._open(file) as parquet:
+            return _row_bytes(parquet.metadata)
+
     def open_file(self, file: str) -> Arrow:
         """A file to read at any place of it. Raises ``FileNotFoundError``."""
         try:
@@ -135,11 +140,15 @@ class ParquetSource(FileSource):
             return self.folder.open_file(settled(file))
 
 
+def _row_bytes(footer: Any) -> int:
+    """The average size of a row before it was packed, at least 1."""
+    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+    return max(1, int(sum(group.total_byte_size for group in groups) // max(footer.num_rows, 1)))
+
+
 def _batch_rows(footer: Any) -> int:
     """How many rows to read at once: fewer of large ones."""
-    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
-    row_bytes = sum(group.total_byte_size for group in groups) // max(footer.num_rows, 1)
-    return int(max(1, min(BATCH_ROWS, _BATCH_BYTES_MAX // max(row_bytes, 1))))
+    return max(1, min(BATCH_ROWS, _BATCH_BYTES_MAX // _row_bytes(footer)))
 
 
 class _Statistics:

@@ -27,6 +27,9 @@ from pystreams.ids import TopicPartition
 from tests.backfill.archive.kit import ONE
 from tests.backfill.sources.files_kit import Row, read
 
+#: The name of the catalog, which Spark uses in the tests of ``tests/backfill/lake``.
+CATALOG = "shared"
+
 
 class Lake(ABC):
     """A place for one archive, and everybody else's view of it."""
@@ -126,13 +129,13 @@ class Iceberg(Lake):
         }
 
     def catalog(self) -> Catalog:
-        return load_catalog("lake", **self.properties)
+        return load_catalog(CATALOG, **self.properties)
 
     def target(self) -> IcebergTarget:
-        return IcebergTarget("lake.shop.archive", self.properties)
+        return IcebergTarget(f"{CATALOG}.shop.archive", self.properties)
 
     def source(self) -> IcebergArchive:
-        return IcebergArchive("lake.shop.archive", properties=self.properties)
+        return IcebergArchive(f"{CATALOG}.shop.archive", properties=self.properties)
 
     def table(self) -> Any:
         return self.catalog().load_table("shop.archive")
@@ -145,18 +148,15 @@ class Iceberg(Lake):
 
     def compact(self) -> None:
         table = self.table()
-        tasks = list(table.scan().plan_files())
-        assert len({task.file.partition for task in tasks}) == 1, "this helper knows one partition"
-        by_value = table.scan().to_arrow().sort_by([("value", "descending")])
-        path = f"{table.location()}/data/00000-compacted.parquet"
-        with table.io.new_output(path).create() as file:
-            pq.write_table(
-                by_value.cast(pq.read_schema(table.io.new_input(tasks[0].file.file_path).open())), file
-            )
         with table.transaction() as change, change.update_snapshot().overwrite() as snapshot:
-            for task in tasks:
-                snapshot.delete_data_file(task.file)
-            snapshot.append_data_file(parquet_file_to_data_file(table.io, table.metadata, path))
+            for partition, tasks in _by_partition(table).items():
+                files = [pq.read_table(table.io.new_input(task.file.file_path).open()) for task in tasks]
+                path = f"{table.location()}/data/{partition[1]}-compacted-{len(table.snapshots())}.parquet"
+                with table.io.new_output(path).create() as file:
+                    pq.write_table(pa.concat_tables(files).sort_by([("value", "descending")]), file)
+                for task in tasks:
+                    snapshot.delete_data_file(task.file)
+                snapshot.append_data_file(parquet_file_to_data_file(table.io, table.metadata, path))
 
     def delete_rows(self, key: str) -> None:
         self.table().delete(EqualTo("key", key.encode()))
@@ -164,6 +164,13 @@ class Iceberg(Lake):
     def forget(self) -> None:
         with self.table().transaction() as change:
             change.set_properties({PROPERTY: "{}"})
+
+
+def _by_partition(table: Any) -> dict[tuple[str, int], list[Any]]:
+    found: dict[tuple[str, int], list[Any]] = {}
+    for task in table.scan().plan_files():
+        found.setdefault((task.file.partition[0], task.file.partition[1]), []).append(task)
+    return found
 
 
 KINDS: dict[str, type[Lake]] = {"delta": Delta, "iceberg": Iceberg}

@@ -21,18 +21,8 @@ from pystreams.backfill.sources.ranges import InputRange
 from pystreams.errors import ConfigError, OffsetOutOfRangeError, StateError, TopicError
 from pystreams.ids import TopicPartition
 from tests.backfill.archive.kit import ONE, OTHER, Killed, die_at, history, rows
-from tests.backfill.archive.lakes import KINDS, Iceberg, Lake
+from tests.backfill.archive.lakes import Iceberg, Lake
 from tests.backfill.sources.files_kit import Rows, in_memory, read
-
-
-@pytest.fixture(params=KINDS)
-def new(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Lake]:
-    return lambda name: KINDS[request.param](tmp_path / name)
-
-
-@pytest.fixture
-def lake(new: Callable[[str], Lake]) -> Lake:
-    return new("lake")
 
 
 def test_each_run_adds_what_is_new(lake: Lake) -> None:
@@ -322,7 +312,7 @@ def test_a_catalog_that_nobody_has_configured_is_named(monkeypatch: pytest.Monke
 def test_a_package_that_is_missing_is_named(
     module: str, extra: str, source: Callable[[], LakeArchive], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pystreams.backfill.sources.lake.packages.find_spec", lambda name: None)
+    monkeypatch.setattr("pystreams.backfill.sources.lake.libraries.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=f"need {module}") as raised:
         source().partitions()
     assert extra in raised.value.hint

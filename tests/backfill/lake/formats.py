@@ -69,6 +69,11 @@ def settings(folder: Path) -> Mapping[str, str]:
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": str(folder / "warehouse"),
+        # In a file, which pyiceberg uses as well. Both know it by this name.
+        "spark.sql.catalog.shared": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.shared.type": "jdbc",
+        "spark.sql.catalog.shared.uri": f"jdbc:sqlite:{folder}/catalog.db",
+        "spark.sql.catalog.shared.warehouse": f"file://{folder}",
     }
 
 

@@ -92,6 +92,20 @@ def as_odd_parquet(rows: Rows, folder: Path) -> Source:
     return ParquetSource(str(folder))
 
 
+def as_rewritten_parquet(rows: Rows, folder: Path) -> Source:
+    """Headers with the types that another program has made of those of pystreams."""
+    folder.mkdir()
+    rewritten = table(rows)
+    for name, type in (
+        ("headers", pa.large_list(pa.struct([("name", pa.large_string()), ("value", pa.large_binary())]))),
+        ("key", pa.large_binary()),
+    ):
+        place = rewritten.schema.get_field_index(name)
+        rewritten = rewritten.set_column(place, name, pa.array(rewritten.column(name).to_pylist(), type))
+    pq.write_table(rewritten, folder / "all.parquet", row_group_size=4)
+    return ParquetSource(str(folder))
+
+
 def as_csv(rows: Rows, folder: Path) -> Source:
     """Keys and values in base64, because bytes are not text."""
     folder.mkdir()
@@ -130,6 +144,7 @@ FORMATS: dict[str, Callable[[Rows, Path], Source]] = {
     "parquet": as_parquet,
     "hive": as_hive_folders,
     "odd parquet": as_odd_parquet,
+    "rewritten parquet": as_rewritten_parquet,
     "csv": as_csv,
     "json": as_json,
 }

@@ -3,7 +3,7 @@
 The flights are those of 2013, as if the same had departed in each of several years. Queries ask for the present day of
 an airline, by HTTP, at a steady rate until the end. The figures are the rate of processing with and without them, the
 times of the answers, and the processor time of both sides. Who asks takes a part of the machine, too: so there is a
-third kind of run, beside a neighbour that is as busy and asks nothing.
+third kind of run, beside a neighbour that is as busy and asks nothing. In a fourth kind, live pages are open.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from apps.flights import AIRLINES, FLIGHTS
 from apps.flights_feed import NEW_YEAR_MS, create_topics, data_folder, read_airlines, read_flights
 from pystreams import open_log
-from tests.benchmarks.http_queries.load import Answers, ask
+from tests.benchmarks.http_queries.load import Answers, ask, watch
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -35,6 +36,11 @@ ROOT = Path(__file__).resolve().parents[3]
 _TURN_S = 0.001
 
 _YEAR_MS = 365 * 86_400_000
+#: More than are asked for in a run.
+_NEW_KEYS = 200_000
+
+#: What happens beside the application, by host and port, until an event is set.
+Beside = Callable[..., Awaitable[Answers]]
 
 
 @dataclass
@@ -76,11 +82,15 @@ def compare(given: argparse.Namespace, log: Path) -> None:
             runs[freshness].append(asked)
             busy = asked.answers.cpu_s / asked.answers.took_s
             runs[f"beside {freshness}"].append(run(given, log, 0, busy=busy))
+        if given.pages:
+            runs["pages"].append(run(given, log, 0, pages=given.pages))
     fastest = {kind: max(of_kind, key=lambda one: one.records_per_s) for kind, of_kind in runs.items()}
     print(f"alone: {fastest['alone'].records_per_s:,.0f} records/s")
     for freshness in given.freshness:
         print(f"{given.rate:,.0f} queries/s, {freshness}:")
         _tell(fastest["alone"], fastest[freshness], fastest[f"beside {freshness}"])
+    if given.pages:
+        _tell_pages(given.pages, fastest["alone"], fastest["pages"])
 
 
 def _tell(alone: Run, asked: Run, beside: Run) -> None:
@@ -105,10 +115,26 @@ def _tell(alone: Run, asked: Run, beside: Run) -> None:
     )
 
 
+def _tell_pages(pages: int, alone: Run, watched: Run) -> None:
+    events = watched.answers.statuses[200]
+    if not events:
+        sys.exit("no event came before all was processed: process more years")
+    print(
+        f"{pages} open live page{'s' if pages > 1 else ''}:\n"
+        f"  {watched.records_per_s:,.0f} records/s, {1 - watched.records_per_s / alone.records_per_s:.0%} slower, "
+        f"{watched.cpu_s - alone.cpu_s:.2f} s of processor time for {events:,} events"
+    )
+
+
 def run(
-    given: argparse.Namespace, log: Path, rate: float, freshness: str = "latest", busy: float = 0.0
+    given: argparse.Namespace,
+    log: Path,
+    rate: float,
+    freshness: str = "latest",
+    busy: float = 0.0,
+    pages: int = 0,
 ) -> Run:
-    """One run. ``busy``: how much of a core a neighbour takes that does not ask."""
+    """One run. ``busy``: how much of a core a neighbour takes that does not ask. ``pages``: how many are open."""
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         environment = {
             **os.environ,
@@ -119,7 +145,13 @@ def run(
         }
         shutil.copy(log, folder)
         before_s = _cpu_of_children_s()
-        said, answers = asyncio.run(_beside(environment, given.workers, rate, freshness, busy))
+        if pages:
+            beside: Beside = partial(watch, pages=pages)
+        elif rate:
+            beside = partial(ask, paths=paths(freshness, given.new_keys), rate=rate)
+        else:
+            beside = partial(_busy, share=busy)
+        said, answers = asyncio.run(_with(environment, given.workers, beside))
         cpu_s = _cpu_of_children_s() - before_s
     found = re.search(r"([\d,]+) records? in ([\d.]+) s", said)
     if found is None:
@@ -132,9 +164,7 @@ def _cpu_of_children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-async def _beside(
-    environment: dict[str, str], workers: int, rate: float, freshness: str, busy: float
-) -> tuple[str, Answers]:
+async def _with(environment: dict[str, str], workers: int, beside: Beside) -> tuple[str, Answers]:
     """The application runs until it has caught up: what it has logged, and the answers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -156,14 +186,13 @@ async def _beside(
         stderr=subprocess.PIPE,
     )
     ended = asyncio.Event()
-    asking = ask("127.0.0.1", port, paths(freshness), rate, ended) if rate else _busy(busy, ended)
-    meanwhile = asyncio.create_task(asking)
+    meanwhile = asyncio.create_task(beside("127.0.0.1", port, until=ended))
     _, said = await process.communicate()
     ended.set()
     return said.decode(), await meanwhile
 
 
-async def _busy(share: float, until: asyncio.Event) -> Answers:
+async def _busy(host: str, port: int, *, share: float, until: asyncio.Event) -> Answers:
     """Takes this share of a core, and asks nothing."""
     while not until.is_set():
         end = time.process_time() + share * _TURN_S
@@ -173,10 +202,12 @@ async def _busy(share: float, until: asyncio.Event) -> Answers:
     return Answers()
 
 
-def paths(freshness: str) -> list[str]:
-    """The windows of each airline that the store still has: those of the present day."""
+def paths(freshness: str, new_keys: bool) -> list[str]:
+    """The windows of each airline that the store still has: those of the present day. With ``new_keys``, nine of ten
+    keys are ones that nobody has asked for."""
     codes = [code for code, _ in read_airlines(data_folder())]
-    return [f"/stores/delays-by-day/keys/{code}?freshness={freshness}" for code in codes]
+    keys = [f"new-{n}" if n % 10 else codes[n % len(codes)] for n in range(_NEW_KEYS)] if new_keys else codes
+    return [f"/stores/delays-by-day/keys/{key}?freshness={freshness}" for key in keys]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -186,6 +217,10 @@ def _parser() -> argparse.ArgumentParser:
         "--repeats", type=int, default=3, help="runs of each kind, of which the fastest counts"
     )
     parser.add_argument("--freshness", nargs="+", default=["latest", "committed"])
+    parser.add_argument("--new-keys", action="store_true", help="ask for keys that nobody has asked for")
+    parser.add_argument(
+        "--pages", type=int, default=1, help="open live pages in a run of their own; 0: without"
+    )
     parser.add_argument("--commit-ms", type=int, default=1_000, help="commit_interval_ms of the application")
     parser.add_argument("--years", type=int, default=6, help="years of flights to process")
     parser.add_argument("--flights", type=int, help="so many flights of each year; default: all")

@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 _CONNECTIONS = 16
@@ -36,7 +37,7 @@ class Answers:
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else float("nan")
 
 
-async def ask(host: str, port: int, paths: Sequence[str], rate: float, until: asyncio.Event) -> Answers:
+async def ask(host: str, port: int, *, paths: Sequence[str], rate: float, until: asyncio.Event) -> Answers:
     """So many requests a second, for these paths in turn, until the event is set."""
     answers, free, listening = Answers(), deque[_Connection](), asyncio.Event()
 
@@ -57,6 +58,28 @@ async def ask(host: str, port: int, paths: Sequence[str], rate: float, until: as
     answers.cpu_s, answers.took_s = time.process_time() - cpu, time.perf_counter() - start
     await asyncio.gather(*connections)
     return answers
+
+
+async def watch(host: str, port: int, *, pages: int, until: asyncio.Event) -> Answers:
+    """Keep live pages open, each on a connection of its own, until the event is set: how many events came (200)."""
+    answers = Answers()
+    watching = [asyncio.create_task(_page(host, port, answers)) for _ in range(pages)]
+    await until.wait()
+    for one in watching:
+        one.cancel()
+    await asyncio.gather(*watching, return_exceptions=True)
+    return answers
+
+
+async def _page(host: str, port: int, answers: Answers) -> None:
+    while True:
+        # The server comes with the application, which ends it, too.
+        with suppress(OSError):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            while line := await reader.readline():
+                answers.statuses[200] += line.startswith(b"data:")
+        await asyncio.sleep(_PAUSE_S)
 
 
 class _Connection(asyncio.Protocol):

@@ -25,6 +25,7 @@ def test_few_flights_are_processed_alone_and_asked_for(tmp_path: Path) -> None:
         "1",
         "--freshness",
         "latest",
+        "--new-keys",
     ]
     command = [sys.executable, "-m", "tests.benchmarks.http_queries", *small, "--folder", str(tmp_path)]
     told = subprocess.run(
@@ -42,4 +43,7 @@ def test_few_flights_are_processed_alone_and_asked_for(tmp_path: Path) -> None:
     assert set(by_status) <= {200, 404, 503, 0}, told
     assert "p99" in told
     assert "processor time of 1,000 queries" in told
+    events = re.search(r"for ([\d,]+) events$", told, re.MULTILINE)
+    assert events is not None, told
+    assert int(events[1].replace(",", "")) > 0
     assert list(tmp_path.iterdir()) == []

@@ -6,6 +6,7 @@ The rows alone do not say it: after compaction or aborted transactions, a hole b
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -28,6 +29,10 @@ class Content:
     counts: Mapping[str, int] = field(default_factory=dict)
     covered: Mapping[TopicPartition, list[Span]] = field(default_factory=dict)
 
+    def end(self, partition: TopicPartition) -> int:
+        """The end offset (exclusive) of what was archived of a partition; 0 if nothing was."""
+        return max((end for _, end in self.covered.get(partition, ())), default=0)
+
     def grown(self, counts: Mapping[str, int], spans: Iterable[tuple[TopicPartition, Span]]) -> Content:
         """With the topics and spans that a commit adds."""
         most = {t: max(self.counts.get(t, 0), counts.get(t, 0)) for t in self.counts.keys() | counts.keys()}
@@ -39,18 +44,23 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The content after commit ``number`` and before it. Commits count from 0; -1 is that of an empty table."""
+    """The content after commit ``number``, with so many ``records``. Commits count from 0; -1 is that of a new table.
+    ``id`` is a random number. ``before`` is the content before the commit, where note and files are not one commit."""
 
     number: int
     after: Content
-    before: Content
+    before: Content | None = None
+    records: int = 0
+    id: int = field(default_factory=lambda: secrets.randbits(63))
 
     def to_text(self) -> str:
         content = {
             "format": FORMAT_VERSION,
             "commit": self.number,
+            "id": self.id,
+            "records": self.records,
             "after": _plain(self.after),
-            "before": _plain(self.before),
+            "before": None if self.before is None else _plain(self.before),
         }
         return json.dumps(content, separators=(",", ":"))
 
@@ -61,7 +71,8 @@ class Note:
             note: dict[str, Any] = json.loads(text)
             version = note["format"]
             if version == FORMAT_VERSION:
-                return cls(note["commit"], _content(note["after"]), _content(note["before"]))
+                before = None if note["before"] is None else _content(note["before"])
+                return cls(note["commit"], _content(note["after"]), before, note["records"], note["id"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
                 f"the table's property {PROPERTY} does not say what was archived",

@@ -1,31 +1,34 @@
 """An archive in a table of Delta Lake, read by delta-rs.
 
-The note of what was archived is set before the commit of the files that it is about. The commit has the note's number
-as its transaction (``txn``), so a reader knows whether the files are there.
+A round is two commits: the first one sets the note of what it archives, the second one adds the files. So a reader
+looks whether the files are there. That also holds for a table that somebody has restored to an older version: its note
+is restored as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pystreams.backfill.locations import shown
-from pystreams.backfill.sources.file_index import Piece
+from pystreams.backfill.locations import is_url, shown
+from pystreams.backfill.sources.file_index import Index, Piece
 from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
-from pystreams.backfill.sources.lake.packages import require_package
-from pystreams.backfill.sources.lake.source import LakeArchive, TableFile
+from pystreams.backfill.sources.lake.libraries import reading, reason, require_package
+from pystreams.backfill.sources.lake.source import LakeArchive, MarkedAsDeletedError, TableFile
 from pystreams.errors import ConfigError, StateError
 from pystreams.ids import TopicPartition
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-#: The application of the commits' transactions.
+#: The application of the commits' transactions; their versions are the notes' ids.
 APPLICATION: Final = "pystreams archive"
+#: The fields of a ``Piece`` in the table's statistics.
+_NUMBERS: Final = ("num_records", "min.offset", "max.offset", "max.timestamp")
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,18 @@ class DeltaArchive(LakeArchive):
         return shown(self.path)
 
     def look(self) -> tuple[Content, list[TableFile]]:
+        table = self._table()
+        return content_of(table, self.shown)[1], files_of(table, self.shown)
+
+    def spans(self) -> Index:
+        content = content_of(self._table(), self.shown)[1]
+        return Index(content.counts, {}, content.covered)
+
+    def _table(self) -> DeltaTable:
         table = open_table(self.path)
         if table is None:
             raise ConfigError(f"there is no Delta table at {self.shown}", hint="check the path")
-        _, content = content_of(table, self.shown)
-        return content, files_of(table, self.shown)
+        return table
 
 
 def open_table(path: str) -> DeltaTable | None:
@@ -51,60 +61,79 @@ def open_table(path: str) -> DeltaTable | None:
     cannot be reached."""
     require_package("deltalake", "delta")
     from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError, TableNotFoundError
+    from deltalake.exceptions import TableNotFoundError
 
+    url = url_of(path)
     try:
-        return DeltaTable(url_of(path))
+        return DeltaTable(url)
     except TableNotFoundError:
         return None
-    except (DeltaError, OSError) as error:
-        raise ConfigError(f"the Delta table at {shown(path)} cannot be read", why=reason(error)) from None
+    except Exception as error:  # noqa: BLE001 - each store has errors of its own
+        raise ConfigError(
+            f"the Delta table at {shown(path)} cannot be opened", why=reason(error), hint="check the place"
+        ) from None
 
 
 def url_of(path: str) -> str:
-    """A path or URL as delta-rs takes it."""
+    """A path or URL as delta-rs takes it. Raises ``ConfigError`` for one of which it would make another place."""
+    if not is_url(path):
+        if "%" in path:
+            raise ConfigError(
+                f"the path {path} has a %",
+                why="delta-rs takes it for the beginning of an escape, and would write elsewhere",
+                hint="choose a folder without it",
+            )
+        return path
+    if "?" in path or "@" in path.partition("://")[2].partition("/")[0]:
+        raise ConfigError(
+            f"the URL {shown(path)} has settings or a login",
+            why="a Delta table is reached by two libraries, which have only the environment in common",
+            hint="give them as variables, such as AWS_ACCESS_KEY_ID, AWS_REGION and AWS_ENDPOINT_URL",
+        )
     return path.replace("s3a://", "s3://", 1)
 
 
 def content_of(table: DeltaTable, where: str) -> tuple[int, Content]:
     """The number of commits, and what they archived. Raises ``StateError`` for a table that is not an archive."""
-    text = table.metadata().configuration.get(PROPERTY)
+    with reading(f"Delta table {where}"):
+        text = table.metadata().configuration.get(PROPERTY)
     if text is None:
         raise StateError(
             f"the Delta table at {where} is not an archive that pystreams wrote",
             hint="read it as a table, with the names of its columns: --source "
             "'TOPIC=delta:PLACE?key=COLUMN&timestamp=COLUMN'; archive to another folder",
         )
-    note, last = Note.from_text(text, where), table.transaction_version(APPLICATION)
-    landed = last is not None and last >= note.number
-    return (note.number + 1 if landed else note.number), (note.after if landed else note.before)
+    note = Note.from_text(text, where)
+    if note.before is None or landed(table, note, where):
+        return note.number + 1, note.after
+    return note.number, note.before
+
+
+def landed(table: DeltaTable, note: Note, where: str) -> bool:
+    """Whether the files of a note were committed."""
+    before = note.before or Content()
+    ends = {p: before.end(p) for p in note.after.covered if note.after.end(p) > before.end(p)}
+    with reading(f"Delta table {where}"):
+        own = [(file.piece, ends[file.partition]) for file in _files(table) if file.partition in ends]
+        known = [(piece, end) for piece, end in own if piece is not None]
+        if note.records and len(known) == len(own):
+            return any(piece.last_offset >= end for piece, end in known)
+        return table.transaction_version(APPLICATION) == note.id
 
 
 def files_of(table: DeltaTable, where: str) -> list[TableFile]:
-    """The table's files. Raises ``StateError`` if rows of them are marked as deleted."""
-    marked = pa.table(table.deletion_vectors())
-    if marked.num_rows:
-        raise StateError(
-            "rows of the archive are marked as deleted, which only Spark and the like can read",
-            where=f"Delta table {where}",
-            hint="have the files rewritten: REORG TABLE delta.`PLACE` APPLY (PURGE)",
-        )
-    return list(_files(pa.table(table.get_add_actions(flatten=True)).to_pylist()))
+    """The table's files. Raises ``MarkedAsDeletedError``."""
+    with reading(f"Delta table {where}"):
+        if pa.table(table.deletion_vectors()).num_rows:
+            raise MarkedAsDeletedError(f"Delta table {where}", "REORG TABLE delta.`PLACE` APPLY (PURGE)")
+        return list(_files(table))
 
 
-def _files(actions: list[Mapping[str, Any]]) -> Iterator[TableFile]:
+def _files(table: DeltaTable) -> Iterator[TableFile]:
+    actions: Sequence[Mapping[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     for action in actions:
         file = unquote(action["path"])
         numbers = [int(action[name]) for name in _NUMBERS if action.get(name) is not None]
         piece = Piece(file, *numbers) if len(numbers) == len(_NUMBERS) else None
         partition = TopicPartition(action["partition.topic"], int(action["partition.partition"]))
         yield TableFile(partition, file, action["size_bytes"], piece)
-
-
-#: The fields of a ``Piece`` in the table's statistics.
-_NUMBERS: Final = ("num_records", "min.offset", "max.offset", "max.timestamp")
-
-
-def reason(error: Exception) -> str:
-    """The first line of an error, for people."""
-    return shown((str(error).splitlines() or [type(error).__name__])[0])

@@ -1,22 +1,31 @@
-"""An archive in a table of Iceberg, read by pyiceberg through the table's catalog."""
+"""An archive in a table of Iceberg, read by pyiceberg through the table's catalog.
+
+A round is one commit, which sets the note of what was archived and adds a snapshot with the note's number. Rolled back
+to an older snapshot, a table keeps its note: then the numbers differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pystreams.backfill.exchange.rows import Arrow
-from pystreams.backfill.sources.file_index import Piece
+from pystreams.backfill.sources.file_index import Index, Piece
 from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
-from pystreams.backfill.sources.lake.packages import require_package
-from pystreams.backfill.sources.lake.source import LakeArchive, TableFile
+from pystreams.backfill.sources.lake.libraries import reading, reason, require_package
+from pystreams.backfill.sources.lake.source import LakeArchive, MarkedAsDeletedError, TableFile
 from pystreams.errors import ConfigError, StateError
 from pystreams.ids import TopicPartition
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+    from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
+
+#: The number of a round, in the summary of its snapshot.
+COMMIT: Final = f"{PROPERTY}.commit"
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,6 @@ class IcebergArchive(LakeArchive):
     """
 
     properties: Mapping[str, str] = field(default_factory=dict, repr=False, kw_only=True)
-
     #: How the table's files are opened; workers get it with the index.
     _opener: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -45,12 +53,13 @@ class IcebergArchive(LakeArchive):
         return self.path
 
     def look(self) -> tuple[Content, list[TableFile]]:
-        table = open_table(self.path, self.properties)
-        if table is None:
-            raise ConfigError(f"there is no Iceberg table {self.shown}", hint="check its name")
-        _, content = content_of(table, self.shown)
+        table = self._table()
         self.open_with(table.io)
-        return content, files_of(table, self.shown)
+        return content_of(table, self.shown)[1], [file for file, _ in files_of(table, self.shown)]
+
+    def spans(self) -> Index:
+        content = content_of(self._table(), self.shown)[1]
+        return Index(content.counts, {}, content.covered)
 
     def open_with(self, io: Any) -> None:
         """Open files as the table's catalog wants them opened."""
@@ -58,6 +67,12 @@ class IcebergArchive(LakeArchive):
 
     def open_file(self, file: str) -> Arrow:
         return self._opener["io"].new_input(file).open()
+
+    def _table(self) -> Table:
+        table = open_table(self.path, self.properties)
+        if table is None:
+            raise ConfigError(f"there is no Iceberg table {self.shown}", hint="check its name")
+        return table
 
 
 def catalog_of(name: str, properties: Mapping[str, str]) -> tuple[Catalog, tuple[str, ...]]:
@@ -71,10 +86,22 @@ def catalog_of(name: str, properties: Mapping[str, str]) -> tuple[Catalog, tuple
             f"{name!r} does not name a table of Iceberg",
             hint="write CATALOG.NAMESPACE.TABLE, as in lake.shop.archive",
         )
-    try:
+    with asking(catalog):
         return load_catalog(catalog, **properties), tuple(identifier)
-    except Exception as error:  # noqa: BLE001 - each kind of catalog has errors of its own
-        raise _unreachable(catalog, error) from None
+
+
+@contextmanager
+def asking(catalog: str) -> Iterator[None]:
+    """While a catalog is asked. Raises ``ConfigError`` for whatever it raises: each kind has errors of its own."""
+    try:
+        yield
+    except Exception as error:
+        raise ConfigError(
+            f"the catalog {catalog} cannot be reached, or refuses what was asked",
+            why=reason(error),
+            hint="say where it is, and who asks, in ~/.pyiceberg.yaml, or with variables such as "
+            f"PYICEBERG_CATALOG__{catalog.upper()}__URI",
+        ) from error
 
 
 def open_table(name: str, properties: Mapping[str, str]) -> Table | None:
@@ -82,16 +109,16 @@ def open_table(name: str, properties: Mapping[str, str]) -> Table | None:
     catalog, identifier = catalog_of(name, properties)
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
-    try:
-        return catalog.load_table(identifier)
-    except (NoSuchTableError, NoSuchNamespaceError):
-        return None
-    except Exception as error:  # noqa: BLE001 - each kind of catalog has errors of its own
-        raise _unreachable(catalog.name, error) from None
+    with asking(catalog.name):
+        try:
+            return catalog.load_table(identifier)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
 
 
 def content_of(table: Table, where: str) -> tuple[int, Content]:
-    """The number of commits, and what they archived. Raises ``StateError`` for a table that is not an archive."""
+    """The number of commits, and what they archived. Raises ``StateError`` for a table that is not an archive, or was
+    rolled back."""
     text = table.properties.get(PROPERTY)
     if text is None:
         raise StateError(
@@ -100,36 +127,70 @@ def content_of(table: Table, where: str) -> tuple[int, Content]:
             "'TOPIC=iceberg:NAME?key=COLUMN&timestamp=COLUMN'; archive to another table",
         )
     note = Note.from_text(text, where)
+    _places(table, table.metadata.default_spec_id, where)
+    if _is_rolled_back(table, note):
+        raise StateError(
+            "the table was rolled back to an older snapshot",
+            where=f"Iceberg table {where}",
+            why="its newest archived records are in no current snapshot, and nothing says where they end",
+            hint="make the newest snapshot current again, or archive to another table",
+        )
     return note.number + 1, note.after
 
 
-def files_of(table: Table, where: str) -> list[TableFile]:
-    """The table's files. Raises ``StateError`` if rows of them are marked as deleted."""
+def _is_rolled_back(table: Table, note: Note) -> bool:
+    """Snapshots that have expired say nothing."""
+    from pyiceberg.table.snapshots import ancestors_of
+
+    def number(snapshot: Any) -> int | None:
+        text = snapshot.summary and snapshot.summary.additional_properties.get(COMMIT)
+        return None if text is None else int(text)
+
+    numbers = (number(snapshot) for snapshot in ancestors_of(table.current_snapshot(), table.metadata))
+    newest = next((one for one in numbers if one is not None), None)
+    if newest is not None:
+        return newest < note.number
+    return any(number(snapshot) == note.number for snapshot in table.snapshots())
+
+
+def files_of(table: Table, where: str) -> list[tuple[TableFile, DataFile]]:
+    """The table's files. Raises ``MarkedAsDeletedError``; ``StateError`` for a table that is partitioned otherwise than
+    pystreams did it."""
     from pyiceberg.conversions import from_bytes
     from pyiceberg.types import LongType
 
-    ids = {column.name: column.field_id for column in table.schema().columns}
-    files: list[TableFile] = []
-    for task in table.scan().plan_files():
-        if task.delete_files:
-            raise StateError(
-                "rows of the archive are marked as deleted, which only Spark and the like can read",
-                where=f"Iceberg table {where}",
-                hint="have the files rewritten: CALL CATALOG.system.rewrite_data_files(…)",
-            )
-        of, lower, upper = task.file, task.file.lower_bounds or {}, task.file.upper_bounds or {}
-        bounds = lower.get(ids["offset"]), upper.get(ids["offset"]), upper.get(ids["timestamp"])
-        numbers = [int(from_bytes(LongType(), bound)) for bound in bounds if bound is not None]
-        piece = Piece(of.file_path, of.record_count, *numbers) if len(numbers) == len(bounds) else None
-        partition = TopicPartition(of.partition[0], of.partition[1])
-        files.append(TableFile(partition, of.file_path, of.file_size_in_bytes, piece))
+    files: list[tuple[TableFile, DataFile]] = []
+    with reading(f"Iceberg table {where}"):
+        ids = {column.name: column.field_id for column in table.schema().columns}
+        for task in table.scan().plan_files():
+            if task.delete_files:
+                remedy = "CALL CATALOG.system.rewrite_data_files(…)"
+                raise MarkedAsDeletedError(f"Iceberg table {where}", remedy)
+            of, lower, upper = task.file, task.file.lower_bounds or {}, task.file.upper_bounds or {}
+            bounds = lower.get(ids["offset"]), upper.get(ids["offset"]), upper.get(ids["timestamp"])
+            numbers = [int(from_bytes(LongType(), bound)) for bound in bounds if bound is not None]
+            piece = Piece(of.file_path, of.record_count, *numbers) if len(numbers) == len(bounds) else None
+            topic, partition = _places(table, of.spec_id, where)
+            place = TopicPartition(of.partition[topic], of.partition[partition])
+            files.append((TableFile(place, of.file_path, of.file_size_in_bytes, piece), of))
     return files
 
 
-def _unreachable(catalog: str, error: Exception) -> ConfigError:
-    return ConfigError(
-        f"the catalog {catalog} cannot be reached",
-        why=f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}",
-        hint="say where it is in ~/.pyiceberg.yaml, or with variables such as "
-        f"PYICEBERG_CATALOG__{catalog.upper()}__URI",
-    )
+def _places(table: Table, spec_id: int, where: str) -> tuple[int, int]:
+    """Where a partition of the table has topic and number. Raises ``StateError`` if it lacks one."""
+    from pyiceberg.transforms import IdentityTransform
+
+    ids = {column.name: column.field_id for column in table.schema().columns}
+    found = {
+        part.source_id: place
+        for place, part in enumerate(table.specs()[spec_id].fields)
+        if isinstance(part.transform, IdentityTransform)
+    }
+    places = found.get(ids.get("topic", -1)), found.get(ids.get("partition", -1))
+    if places[0] is None or places[1] is None or "offset" not in ids:
+        raise StateError(
+            "the table is not partitioned by topic and partition any more, or lacks a column of a record",
+            where=f"Iceberg table {where}",
+            hint="undo that change of the table, or archive to another one",
+        )
+    return places[0], places[1]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,14 +12,16 @@ import pyarrow as pa
 
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow, pc
 from pystreams.backfill.sources.file_index import Index, Piece
-from pystreams.backfill.sources.file_source import all_ascend
+from pystreams.backfill.sources.file_source import LOOKING_THREADS, all_ascend
 from pystreams.backfill.sources.lake.content import Content
 from pystreams.backfill.sources.parquet_files import ParquetSource
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import BATCH_ROWS
-from pystreams.errors import ConfigError
+from pystreams.errors import ConfigError, StateError
 from pystreams.ids import TopicPartition
 
+#: The size of the rows that are sorted at a time, before they are packed.
+_WINDOW_BYTES: Final = 256 << 20
 #: Files with these names are in order of offsets.
 OWN_NAME: Final = re.compile(r"(^|/)\d{20}-[0-9a-f]{8}\.parquet$")
 
@@ -33,12 +36,23 @@ class TableFile:
     piece: Piece | None
 
 
+class MarkedAsDeletedError(StateError):
+    """Rows of a table are marked as deleted, apart from the file in which they are."""
+
+    def __init__(self, table: str, remedy: str) -> None:
+        super().__init__(
+            "rows of the archive are marked as deleted, which only Spark and the like can read",
+            where=table,
+            hint=f"have the files rewritten: {remedy}",
+        )
+
+
 @dataclass(frozen=True)
 class LakeArchive(ParquetSource):
     """An archive in a table. See ``FileSource``.
 
     Files that another program has rewritten, such as ``OPTIMIZE`` or ``rewrite_data_files``, may hold records in any
-    order: those are sorted in memory, a file at a time, and together where their offsets overlap.
+    order: those are sorted, as many at a time as fit into memory.
     """
 
     #: Tables keep topic and partition apart from a file's rows.
@@ -68,6 +82,10 @@ class LakeArchive(ParquetSource):
         """What was archived, and the table's files. Raises ``StateError`` for a table that is not an archive."""
         raise NotImplementedError
 
+    def spans(self) -> Index:
+        """What was archived, without the files in which it is."""
+        raise NotImplementedError
+
     def know(self, files: Iterable[TableFile]) -> None:
         """Files that may be read, beside those of the index."""
         self._partitions.update({file.file: file.partition for file in files})
@@ -79,10 +97,27 @@ class LakeArchive(ParquetSource):
             if len(group) == 1 and (OWN_NAME.search(group[0].file) or self._ascends(group[0], input)):
                 yield from super().in_order(group, input, times_only=times_only)
                 continue
-            found = super().in_order(group, input, times_only=times_only)
-            rows = pa.Table.from_batches([_inside(rows, input) for _, rows in found], RECORD_SCHEMA)
-            for batch in rows.sort_by("offset").to_batches(max_chunksize=BATCH_ROWS):
-                yield group[0], batch
+            rows_at_once = max(1, _WINDOW_BYTES // max(self.row_bytes(piece.file) for piece in group))
+            for window in self._windows(group, input, rows_at_once):
+                some = [piece for piece in group if _meet(piece, window)]
+                found = super().in_order(some, window, times_only=times_only)
+                rows = pa.Table.from_batches([_inside(rows, window) for _, rows in found], RECORD_SCHEMA)
+                for batch in rows.sort_by("offset").to_batches(max_chunksize=min(BATCH_ROWS, rows_at_once)):
+                    yield group[0], batch
+
+    def _windows(self, group: Sequence[Piece], input: InputRange, rows_max: int) -> Iterator[InputRange]:
+        """Parts of a range with at most so many rows."""
+        offsets = pa.concat_arrays(
+            [
+                rows.column("offset")
+                for piece in group
+                for rows in self.rows(piece.file, input, times_only=True)
+            ]
+            or [pa.array([], pa.int64())]
+        ).sort()
+        for first in range(0, len(offsets), rows_max):
+            last = min(first + rows_max, len(offsets)) - 1
+            yield InputRange(input.partition, offsets[first].as_py(), offsets[last].as_py() + 1)
 
     def _ascends(self, piece: Piece, input: InputRange) -> bool:
         """Whether the records of a file are in order of offsets."""
@@ -92,10 +127,13 @@ class LakeArchive(ParquetSource):
     def _look(self) -> Index:
         content, files = self.look()
         self.know(files)
+        # What the table does not know is in a file's footer, or in its rows.
+        unknown = [file.file for file in files if file.piece is None]
+        with ThreadPoolExecutor(LOOKING_THREADS) as pool:
+            looked = dict(zip(unknown, pool.map(self.pieces, unknown), strict=True))
         pieces: dict[TopicPartition, list[Piece]] = {}
         for file in files:
-            # What the table does not know is in the file's footer, or in its rows.
-            of_file = [file.piece] if file.piece else [piece for _, piece in self.pieces(file.file)]
+            of_file = [file.piece] if file.piece else [piece for _, piece in looked[file.file]]
             pieces.setdefault(file.partition, []).extend(of_file)
         for of_partition in pieces.values():
             of_partition.sort(key=lambda piece: (piece.first_offset, piece.file))
@@ -112,13 +150,19 @@ def _inside(rows: Arrow, input: InputRange) -> Arrow:
     return rows.filter(pc.and_(pc.greater_equal(offsets, input.start), pc.less_equal(offsets, input.end - 1)))
 
 
+def _meet(piece: Piece, input: InputRange) -> bool:
+    return piece.last_offset >= input.start and piece.first_offset < input.end
+
+
 def _overlapping(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     """Pieces in order of their first offsets, together with those that their offsets reach into."""
     group: list[Piece] = []
+    reached = -1
     for piece in pieces:
-        if group and piece.first_offset > max(one.last_offset for one in group):
+        if group and piece.first_offset > reached:
             yield group
             group = []
         group.append(piece)
+        reached = max(reached, piece.last_offset)
     if group:
         yield group
