@@ -145,7 +145,7 @@ class _Run:
             sum(file.size_bytes for file in written),
             {one.partition: one.end for one in ranges},
             lost,
-            self._target.merge(file_offsets_max),
+            self._target.finish(file_offsets_max),
         )
 
     def _counts(self, topics: Collection[str]) -> dict[str, int]:
@@ -213,7 +213,7 @@ class _Run:
             raise StateError(
                 "another run has written to this archive in the meantime",
                 where=f"archive {self._target.shown}, commit {number}",
-                why="the records that this run has read since its last commit are not archived",
+                why="the records that this run has read since its last commit may not be archived",
                 hint="run one at a time, and run this one again",
             )
 

@@ -3,7 +3,7 @@
 A round takes two commits of the table. The first one sets the note of what will be archived (``sources/lake/content``),
 for the version of the table that this run has looked at, and no later one. The second one adds the files: Delta refuses
 it if somebody else has set a note in between. So of two runs one is refused, and readers know whether a note's files
-are there (``sources/lake/delta``).
+are there (``sources/lake/delta``). At its end a run settles its last note, so that nobody has to look any more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -122,12 +122,15 @@ class DeltaTarget:
             except CommitFailedError:
                 # Perhaps of a commit that was sent twice, and has landed at the first time.
                 if not self._is_there(note):
-                    return False
+                    return self._refused(note)
         self._content = note.after
         return True
 
-    def merge(self, file_offsets_max: int) -> Merged:
-        return Merged() if self._table is None else merge(self, file_offsets_max)
+    def finish(self, file_offsets_max: int) -> Merged:
+        if self._table is None:
+            return Merged()
+        self._settle(self._table)
+        return merge(self, file_offsets_max)
 
     # For Mergeable
 
@@ -175,26 +178,48 @@ class DeltaTarget:
 
     def _announce(self, note: Note) -> bool:
         """Set the note; False if another run has committed in the meantime."""
-        from deltalake import CommitProperties
-        from deltalake.exceptions import CommitFailedError
-
         table = self._made()
         for _ in range(_ATTEMPTS_MAX):
             with changing(self._where):
                 table.update_incremental()
             if content_of(table, self.shown) != (note.number, self._content):
                 return False
-            with changing(self._where):
-                try:
-                    # Once, for the version that was looked at: behind another commit it has to be looked at again.
-                    once = CommitProperties(max_commit_retries=0)
-                    table.alter.set_table_properties(
-                        {PROPERTY: note.to_text()}, raise_if_not_exists=False, commit_properties=once
-                    )
-                    return True
-                except CommitFailedError:
-                    continue
-        raise StateError(
+            if self._set_once(note):
+                return True
+        raise self._busy()
+
+    def _settle(self, table: DeltaTable) -> None:
+        """The files of the last note are there, whatever becomes of them. If the table changes now, the next run says
+        it."""
+        with changing(self._where):
+            table.update_incremental()
+            note = Note.from_text(table.metadata().configuration[PROPERTY], self.shown)
+        if note.before is not None and landed(table, note, self.shown):
+            self._set_once(replace(note, before=None))
+
+    def _set_once(self, note: Note) -> bool:
+        """Set the note for the version of the table that was looked at: behind another commit it has to be looked at
+        again. False if there is one."""
+        from deltalake import CommitProperties
+        from deltalake.exceptions import CommitFailedError
+
+        properties, once = {PROPERTY: note.to_text()}, CommitProperties(max_commit_retries=0)
+        with changing(self._where):
+            try:
+                self._made().alter.set_table_properties(
+                    properties, raise_if_not_exists=False, commit_properties=once
+                )
+            except CommitFailedError:
+                return False
+        return True
+
+    def _refused(self, note: Note) -> bool:
+        if content_of(self._made(), self.shown) == (note.number, note.before):
+            raise self._busy()
+        return False
+
+    def _busy(self) -> StateError:
+        return StateError(
             "the table changes all the time",
             where=self._where,
             hint="run it again when nobody else writes to the table",

@@ -67,7 +67,7 @@ class FolderTarget:
     def begin(self, now_ms: int) -> _FolderRound:
         return _FolderRound(self._log, Drafts(self._folder, f"{now_ms}-{uuid4().hex[:8]}"))
 
-    def merge(self, file_offsets_max: int) -> Merged:
+    def finish(self, file_offsets_max: int) -> Merged:
         # Who reads the folder without its log would see records twice, or not at all, while files change places.
         return Merged()
 

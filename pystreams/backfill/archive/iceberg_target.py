@@ -107,7 +107,7 @@ class IcebergTarget:
 
         added = [(file.partition, (file.start, file.end)) for file in content.files]
         records = sum(file.rows for file in content.files)
-        note = Note(number, self._content.grown(content.counts, added), records=records)
+        after = self._content.grown(content.counts, added)
         files = [file.file for file in content.files if file.file is not None]
         expected, where = (number, self._content), self.shown
 
@@ -118,9 +118,10 @@ class IcebergTarget:
 
         with changing(self._where):
             table = self._made()
+            note = Note(number, after, records=records, sequence=table.last_sequence_number)
             try:
                 look()
-                _look_before_another_try(table, look)
+                _watch_commits(table, look)
                 with table.transaction() as change:
                     change.set_properties({PROPERTY: note.to_text()})
                     if files:
@@ -145,7 +146,7 @@ class IcebergTarget:
             hint="run it again when nobody else writes to the table",
         )
 
-    def merge(self, file_offsets_max: int) -> Merged:
+    def finish(self, file_offsets_max: int) -> Merged:
         return Merged() if self._table is None else merge(self, file_offsets_max)
 
     # For Mergeable
@@ -170,6 +171,7 @@ class IcebergTarget:
 
         with changing(self._where):
             table = self._made()
+            _watch_commits(table)
             try:
                 with table.transaction() as change, change.update_snapshot().overwrite() as snapshot:
                     for old, new in merges:
@@ -206,10 +208,11 @@ class IcebergTarget:
             catalog, identifier = catalog_of(self._name, self._properties)
             with asking(catalog.name):
                 try:
-                    _make(catalog, identifier)
-                except NoSuchNamespaceError:
-                    catalog.create_namespace_if_not_exists(identifier[:-1])
-                    _make(catalog, identifier)
+                    try:
+                        _make(catalog, identifier)
+                    except NoSuchNamespaceError:
+                        catalog.create_namespace_if_not_exists(identifier[:-1])
+                        _make(catalog, identifier)
                 except (TableAlreadyExistsError, CommitFailedException):
                     log.info("another run has just made the table %s", self._name)
                 self._table = catalog.load_table(identifier)
@@ -220,16 +223,25 @@ class _OtherRunError(Exception):
     """Another run has committed in the meantime."""
 
 
-def _look_before_another_try(table: Table, look: Callable[[], None]) -> None:
-    """Have a look at the table before pyiceberg commits again, behind somebody else's commit."""
-    refresh = table.refresh
+def _watch_commits(table: Table, look: Callable[[], None] = lambda: None) -> None:
+    """A commit that was refused may have landed, if it was sent twice: then it counts, and pyiceberg does not delete
+    its files. Otherwise have a ``look`` at the table before pyiceberg commits again, behind somebody else's commit."""
+    from pyiceberg.exceptions import CommitFailedException
+    from pyiceberg.table.update import AddSnapshotUpdate
 
-    def refresh_and_look() -> Table:
-        found = refresh()
-        look()
-        return found
+    commit = table._do_commit
 
-    vars(table)["refresh"] = refresh_and_look
+    def commit_and_look(updates: tuple[Any, ...], requirements: tuple[Any, ...]) -> None:
+        try:
+            commit(updates, requirements)
+        except CommitFailedException:
+            table.refresh()
+            added = [one.snapshot.snapshot_id for one in updates if isinstance(one, AddSnapshotUpdate)]
+            if not any(table.metadata.snapshot_by_id(number) for number in added):
+                look()
+                raise
+
+    vars(table)["_do_commit"] = commit_and_look
 
 
 def _make(catalog: Catalog, identifier: tuple[str, ...]) -> None:

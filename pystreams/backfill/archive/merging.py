@@ -18,6 +18,7 @@ from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.archive_log import ArchivedFile
 from pystreams.backfill.sources.file_index import Piece, out_of_order
 from pystreams.backfill.sources.file_source import all_ascend
+from pystreams.backfill.sources.lake.libraries import reading
 from pystreams.backfill.sources.lake.source import LakeArchive, TableFile
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.errors import StateError, StreamsError
@@ -107,7 +108,8 @@ def _merged(archive: LakeArchive, files: RoundFiles, due: Sequence[TableFile]) -
     """One file with the records of several. Raises ``StateError`` if these are not what the table says of them."""
     pieces = [file.piece for file in due if file.piece is not None]
     input = InputRange(due[0].partition, pieces[0].first_offset, pieces[-1].last_offset + 1)
-    new = write_file(files, input, _in_order(archive, pieces, input))
+    with reading(archive.description):
+        new = write_file(files, input, _in_order(archive, pieces, input))
     if new.rows != sum(piece.rows for piece in pieces):
         raise StateError(
             f"files of {input.partition} have other records than the table says",

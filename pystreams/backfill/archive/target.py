@@ -90,6 +90,6 @@ class ArchiveTarget(Protocol):
         """A new round."""
         ...
 
-    def merge(self, file_offsets_max: int) -> Merged:
-        """Merge small files, if readers of the format do not notice it."""
+    def finish(self, file_offsets_max: int) -> Merged:
+        """All rounds are committed: merge small files, if readers of the format do not notice it."""
         ...

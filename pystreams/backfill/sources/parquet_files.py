@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
+from pystreams.backfill.locations import shown
 from pystreams.backfill.sources.archive_log import ArchiveLog, settled
 from pystreams.backfill.sources.file_index import Found, Index, Piece, joined, summaries
 from pystreams.backfill.sources.file_source import FileSource, of_partition
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import BATCH_ROWS
-from pystreams.errors import ConfigError, OffsetOutOfRangeError
+from pystreams.errors import ConfigError, OffsetOutOfRangeError, StateError
 from pystreams.ids import TopicPartition
 
 #: The bytes read of a column at once, and the approximate size of a batch.
@@ -123,8 +124,16 @@ class ParquetSource(FileSource):
                     where=self.where(file),
                     why=str(error).splitlines()[0],
                 ) from None
-            with parquet:
-                yield parquet
+            try:
+                with parquet:
+                    yield parquet
+            except OSError as error:
+                raise StateError(
+                    "a file of the archive cannot be read",
+                    where=self.where(file),
+                    why=shown((str(error).splitlines() or [""])[0]),
+                    hint="check disk, network and permissions, and restore the file if it is damaged",
+                ) from error
 
     def row_bytes(self, file: str) -> int:
         """The average size of a file's rows before they were packed, at least 1."""

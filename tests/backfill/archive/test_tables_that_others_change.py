@@ -16,6 +16,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.table import TableAlterer
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, ForbiddenError
+from pyiceberg.transforms import BucketTransform
 
 from pystreams.backfill.archive import merging
 from pystreams.backfill.archive.archive import archive
@@ -23,6 +24,7 @@ from pystreams.backfill.archive.delta_target import DeltaTarget
 from pystreams.backfill.archive.merging import FILES_MIN
 from pystreams.backfill.sources import DeltaArchive
 from pystreams.backfill.sources.lake import source as lake_source
+from pystreams.backfill.sources.lake.delta import url_of
 from pystreams.backfill.sources.lake.libraries import reason
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.errors import ConfigError, StateError
@@ -68,9 +70,15 @@ def test_a_run_that_looks_between_the_two_commits_of_another_is_refused(
     require_each_once(lake, 20)
 
 
-def test_a_commit_that_has_landed_without_a_word_counts(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("retries", [None, "0"], ids=["several tries", "one try"])
+def test_a_commit_that_has_landed_without_a_word_counts(
+    lake: Lake, retries: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As if it was sent twice: the second time, it is in its own way."""
     archive(history(5), ["lines"], lake.target())
+    if isinstance(lake, Iceberg) and retries is not None:
+        with lake.table().transaction() as change:
+            change.set_properties({"commit.retry.num-retries": retries})
     owner, name, error = {
         Delta: (DeltaTable, "create_write_transaction", CommitFailedError("is there already")),
         Iceberg: (SqlCatalog, "commit_table", CommitFailedException("is there already")),
@@ -91,16 +99,47 @@ def test_a_commit_that_has_landed_without_a_word_counts(lake: Lake, monkeypatch:
 
 
 def test_a_delta_table_that_was_restored_to_any_version_is_archived_from_there(tmp_path: Path) -> None:
-    for version in range(6):
+    for version in range(9):
         lake = Delta(tmp_path / str(version))
         for count in (5, 14, 20):
             archive(history(count), ["lines"], lake.target())
-        assert DeltaTable(lake.path).version() == 6
+        # A new table, and three commits of each run.
+        assert DeltaTable(lake.path).version() == 9
         DeltaTable(lake.path).restore(version)
-        assert lake.offsets() == [row[0] for row in rows({0: 0, 1: 0, 2: 5, 3: 5, 4: 14, 5: 14}[version])]
+        assert lake.offsets() == [row[0] for row in rows((0, 0, 5, 5, 5, 14, 14, 14, 20)[version])]
         assert lake.archived() == [row for row in rows(20) if row[0] in lake.offsets()]
         archive(history(30), ["lines"], lake.target())
         require_each_once(lake, 30)
+
+
+def test_a_table_without_statistics_may_be_restored(tmp_path: Path) -> None:
+    lake = Delta(tmp_path)
+    for count in (5, 10):
+        archive(history(count), ["lines"], lake.target())
+    table = DeltaTable(lake.path)
+    table.alter.set_table_properties({"delta.dataSkippingNumIndexedCols": "0"})
+    lake.compact()
+    archive(history(20), ["lines"], lake.target())
+    announced = DeltaTable(lake.path).version() - 2
+    assert lake.archived() == rows(20)
+    DeltaTable(lake.path).restore(announced)
+    assert lake.archived() == rows(10)
+    archive(history(30), ["lines"], lake.target())
+    require_each_once(lake, 30)
+
+
+def test_all_records_of_the_last_run_may_be_deleted(lake: Lake) -> None:
+    """They do not come back, and are no loss."""
+    some = [(offset, 1000 + offset, b"a" if offset < 10 else b"b", b"v", ()) for offset in range(20)]
+    for count in (10, 20):
+        archive(in_memory({ONE: some[:count]}), ["lines"], lake.target())
+    lake.delete_rows("b")
+    for _ in range(2):
+        assert archive(in_memory({ONE: some}), ["lines"], lake.target()).records == 0
+    assert lake.archived() == some[:10]
+    lake.delete_rows("a")
+    assert archive(in_memory({ONE: some}), ["lines"], lake.target()).records == 0
+    assert lake.source().missing(InputRange(ONE, 0, 20)) == []
 
 
 def test_an_iceberg_table_that_was_rolled_back_is_refused_until_it_is_rolled_forward(tmp_path: Path) -> None:
@@ -130,6 +169,20 @@ def test_snapshots_that_have_expired_are_no_rollback(tmp_path: Path) -> None:
     lake.table().maintenance.expire_snapshots().by_ids(archived).commit()
     archive(history(9), ["lines"], lake.target())
     require_each_once(lake, 9)
+
+
+def test_a_rollback_is_noticed_when_the_snapshots_of_runs_have_expired(tmp_path: Path) -> None:
+    lake = Iceberg(tmp_path)
+    archive(history(5), ["lines"], lake.target())
+    lake.compact()
+    compacted = lake.table().current_snapshot().snapshot_id
+    archive(history(14), ["lines"], lake.target())
+    with lake.table().manage_snapshots() as manage:
+        manage.set_current_snapshot(compacted)
+    others = [one.snapshot_id for one in lake.table().snapshots() if one.snapshot_id != compacted]
+    lake.table().maintenance.expire_snapshots().by_ids(others).commit()
+    with pytest.raises(StateError, match="was rolled back"):
+        archive(history(20), ["lines"], lake.target())
 
 
 def test_a_compaction_between_two_merges_is_noticed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,26 +229,54 @@ def test_files_with_other_records_than_the_table_says_are_not_merged(
     require_each_once(lake, LAST)
 
 
+def test_a_disk_that_cannot_be_read_while_files_are_merged_is_a_warning(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for count in range(10, LAST, 10):
+        archive(history(count), ["lines"], lake.target())
+
+    def fail(*arguments: Any, **named: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    target = lake.target()
+    files = target.files
+
+    def from_now_on() -> Any:
+        monkeypatch.setattr(pq.ParquetFile, "iter_batches", fail)
+        return files()
+
+    monkeypatch.setattr(target, "files", from_now_on)
+    archive(history(LAST), ["lines"], target)
+    monkeypatch.undo()
+    assert "small files could not be merged: a file of the archive cannot be read" in caplog.text
+    require_each_once(lake, LAST)
+
+
 def test_many_records_of_a_file_in_no_order_are_sorted_in_parts(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for count in (20, 40, 60):
         archive(history(count), ["lines"], lake.target())
     lake.compact()
-    windows = list[InputRange]()
-    of_group = lake_source.LakeArchive._windows
+    sizes = list[int]()
+    within = lake_source.LakeArchive._within
 
-    def counted(*arguments: Any) -> Iterator[InputRange]:
-        for window in of_group(*arguments):
-            windows.append(window)
-            yield window
+    def counted(*arguments: Any) -> pa.Table | None:
+        found = within(*arguments)
+        sizes.extend([] if found is None else [found.nbytes])
+        return found
 
-    monkeypatch.setattr(lake_source, "_WINDOW_BYTES", 300)
-    monkeypatch.setattr(lake_source.LakeArchive, "_windows", counted)
+    monkeypatch.setattr(lake_source, "_WINDOW_BYTES", 2_000)
+    monkeypatch.setattr(lake_source.LakeArchive, "_within", counted)
+    # Footers do not say how large values are of which a file has few.
+    monkeypatch.setattr(lake_source.LakeArchive, "row_bytes", lambda source, file: 1)
     assert lake.archived() == rows(60)
-    assert len(windows) > 3
+    assert len(sizes) > 1
+    assert max(sizes) <= 2_000
+    sizes.clear()
     source = lake.source()
-    assert read(source, ONE, 11, 47) == [row for row in rows(60) if 11 <= row[0] < 47]
+    assert read(source, ONE, 11, 17) == [row for row in rows(60) if 11 <= row[0] < 17]
+    assert len(sizes) == 1
 
 
 def test_rows_that_are_only_marked_as_deleted_do_not_keep_new_records_from_the_archive(
@@ -221,8 +302,20 @@ def test_a_table_that_is_partitioned_otherwise_is_refused_before_anything_is_wri
     for action in (lambda: lake.source().partitions(), lambda: archive(history(9), ["lines"], lake.target())):
         with pytest.raises(StateError, match="not partitioned by topic and partition any more"):
             action()
-    # In another order, and with one more field, it is.
     lake = Iceberg(tmp_path / "more")
+    archive(history(5), ["lines"], lake.target())
+    with lake.table().update_spec() as spec:
+        spec.add_field("offset", BucketTransform(4))
+    with pytest.raises(StateError, match="not partitioned by topic and partition any more"):
+        archive(history(9), ["lines"], lake.target())
+    lake = Iceberg(tmp_path / "renamed")
+    archive(history(5), ["lines"], lake.target())
+    with lake.table().update_schema() as schema:
+        schema.rename_column("value", "body")
+    with pytest.raises(StateError, match="lacks a column of a record"):
+        lake.source().partitions()
+    # In another order it is.
+    lake = Iceberg(tmp_path / "order")
     archive(history(5), ["lines"], lake.target())
     with lake.table().update_spec() as spec:
         spec.remove_field("topic")
@@ -300,6 +393,11 @@ def test_a_folder_that_the_library_would_take_for_another_is_refused(tmp_path: P
         with pytest.raises(ConfigError, match="a%20b has a %"):
             action()
     assert not list(tmp_path.iterdir())
+
+
+def test_the_container_of_azure_is_no_login() -> None:
+    place = "abfss://box@account.dfs.core.windows.net/archive"
+    assert url_of(place) == place
 
 
 @pytest.mark.parametrize("url", ["s3://bucket/archive?region=eu-1", "s3://me:secret@bucket/archive"])

@@ -2,8 +2,7 @@
 
 - ``source``: records of a partition in order, whatever has compacted the table's files. Begin here.
 - ``delta`` and ``iceberg``: the files of a table, and where it notes what was archived.
-- ``content``: this note, a property of the table. ``libraries``: what
-  those of the formats say when something fails.
+- ``content``: this note, a property of the table. ``libraries``: what they say when something fails.
 """
 
 from __future__ import annotations

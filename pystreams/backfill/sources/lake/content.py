@@ -45,12 +45,14 @@ class Content:
 @dataclass(frozen=True, slots=True)
 class Note:
     """The content after commit ``number``, with so many ``records``. Commits count from 0; -1 is that of a new table.
-    ``id`` is a random number. ``before`` is the content before the commit, where note and files are not one commit."""
+    ``id`` is a random number. ``before`` is the content before the commit, as long as its files may not be there.
+    ``sequence`` is the table's last sequence number before the commit, where it has any."""
 
     number: int
     after: Content
     before: Content | None = None
     records: int = 0
+    sequence: int = -1
     id: int = field(default_factory=lambda: secrets.randbits(63))
 
     def to_text(self) -> str:
@@ -59,6 +61,7 @@ class Note:
             "commit": self.number,
             "id": self.id,
             "records": self.records,
+            "sequence": self.sequence,
             "after": _plain(self.after),
             "before": None if self.before is None else _plain(self.before),
         }
@@ -72,7 +75,8 @@ class Note:
             version = note["format"]
             if version == FORMAT_VERSION:
                 before = None if note["before"] is None else _content(note["before"])
-                return cls(note["commit"], _content(note["after"]), before, note["records"], note["id"])
+                numbers = note["records"], note["sequence"], note["id"]
+                return cls(note["commit"], _content(note["after"]), before, *numbers)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
                 f"the table's property {PROPERTY} does not say what was archived",

@@ -1,8 +1,8 @@
 """An archive in a table of Delta Lake, read by delta-rs.
 
-A round is two commits: the first one sets the note of what it archives, the second one adds the files. So a reader
-looks whether the files are there. That also holds for a table that somebody has restored to an older version: its note
-is restored as well.
+A round is two commits: the first one sets the note of what it archives, the second one adds the files. At its end a
+run settles the last note. Before that, a reader looks whether the files are there. That also holds for a table that
+somebody has restored to an older version: its note is restored as well.
 """
 
 from __future__ import annotations
@@ -84,11 +84,13 @@ def url_of(path: str) -> str:
                 hint="choose a folder without it",
             )
         return path
-    if "?" in path or "@" in path.partition("://")[2].partition("/")[0]:
+    login, at, _ = path.partition("://")[2].partition("/")[0].rpartition("@")
+    # A container of Azure stands before the sign, too.
+    if "?" in path or (at and ":" in login):
         raise ConfigError(
             f"the URL {shown(path)} has settings or a login",
             why="a Delta table is reached by two libraries, which have only the environment in common",
-            hint="give them as variables, such as AWS_ACCESS_KEY_ID, AWS_REGION and AWS_ENDPOINT_URL",
+            hint="give them as variables of the environment (of S3: AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL)",
         )
     return path.replace("s3a://", "s3://", 1)
 
@@ -114,11 +116,20 @@ def landed(table: DeltaTable, note: Note, where: str) -> bool:
     before = note.before or Content()
     ends = {p: before.end(p) for p in note.after.covered if note.after.end(p) > before.end(p)}
     with reading(f"Delta table {where}"):
-        own = [(file.piece, ends[file.partition]) for file in _files(table) if file.partition in ends]
-        known = [(piece, end) for piece, end in own if piece is not None]
-        if note.records and len(known) == len(own):
-            return any(piece.last_offset >= end for piece, end in known)
-        return table.transaction_version(APPLICATION) == note.id
+        if not note.records:
+            return table.transaction_version(APPLICATION) == note.id
+        files = [file for file in _files(table) if file.partition in ends]
+    known = [file for file in files if file.piece is not None]
+    if any(file.piece.last_offset >= ends[file.partition] for file in known if file.piece is not None):
+        return True
+    others = DeltaArchive(table.table_uri)
+    others.know(files)
+    return any(
+        piece.last_offset >= ends[file.partition]
+        for file in files
+        if file.piece is None
+        for _, piece in others.pieces(file.file)
+    )
 
 
 def files_of(table: DeltaTable, where: str) -> list[TableFile]:

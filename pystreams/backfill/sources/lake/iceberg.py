@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
 from pystreams.backfill.sources.file_index import Index, Piece
 from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
 from pystreams.backfill.sources.lake.libraries import reading, reason, require_package
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
+_PARTITIONED_BY: Final = ("topic", "partition")
 #: The number of a round, in the summary of its snapshot.
 COMMIT: Final = f"{PROPERTY}.commit"
 
@@ -127,7 +128,7 @@ def content_of(table: Table, where: str) -> tuple[int, Content]:
             "'TOPIC=iceberg:NAME?key=COLUMN&timestamp=COLUMN'; archive to another table",
         )
     note = Note.from_text(text, where)
-    _places(table, table.metadata.default_spec_id, where)
+    _require_form(table, where)
     if _is_rolled_back(table, note):
         raise StateError(
             "the table was rolled back to an older snapshot",
@@ -139,14 +140,18 @@ def content_of(table: Table, where: str) -> tuple[int, Content]:
 
 
 def _is_rolled_back(table: Table, note: Note) -> bool:
-    """Snapshots that have expired say nothing."""
+    """Snapshots that have expired do not say it; the present one has a sequence number."""
     from pyiceberg.table.snapshots import ancestors_of
+
+    current = table.current_snapshot()
+    if current is not None and (current.sequence_number or 0) <= note.sequence:
+        return True
 
     def number(snapshot: Any) -> int | None:
         text = snapshot.summary and snapshot.summary.additional_properties.get(COMMIT)
         return None if text is None else int(text)
 
-    numbers = (number(snapshot) for snapshot in ancestors_of(table.current_snapshot(), table.metadata))
+    numbers = (number(snapshot) for snapshot in ancestors_of(current, table.metadata))
     newest = next((one for one in numbers if one is not None), None)
     if newest is not None:
         return newest < note.number
@@ -176,6 +181,18 @@ def files_of(table: Table, where: str) -> list[tuple[TableFile, DataFile]]:
     return files
 
 
+def _require_form(table: Table, where: str) -> None:
+    """Raises ``StateError`` for a table to which nothing can be added: without a column of a record, or partitioned
+    otherwise than pystreams did it."""
+    from pyiceberg.transforms import VoidTransform
+
+    there = {column.name for column in table.schema().columns}
+    fields = [part for part in table.spec().fields if not isinstance(part.transform, VoidTransform)]
+    _places(table, table.metadata.default_spec_id, where)
+    if len(fields) > len(_PARTITIONED_BY) or not there.issuperset(RECORD_SCHEMA.names):
+        raise _other_form(where)
+
+
 def _places(table: Table, spec_id: int, where: str) -> tuple[int, int]:
     """Where a partition of the table has topic and number. Raises ``StateError`` if it lacks one."""
     from pyiceberg.transforms import IdentityTransform
@@ -186,11 +203,15 @@ def _places(table: Table, spec_id: int, where: str) -> tuple[int, int]:
         for place, part in enumerate(table.specs()[spec_id].fields)
         if isinstance(part.transform, IdentityTransform)
     }
-    places = found.get(ids.get("topic", -1)), found.get(ids.get("partition", -1))
-    if places[0] is None or places[1] is None or "offset" not in ids:
-        raise StateError(
-            "the table is not partitioned by topic and partition any more, or lacks a column of a record",
-            where=f"Iceberg table {where}",
-            hint="undo that change of the table, or archive to another one",
-        )
-    return places[0], places[1]
+    topic, partition = (found.get(ids.get(name, -1)) for name in _PARTITIONED_BY)
+    if topic is None or partition is None:
+        raise _other_form(where)
+    return topic, partition
+
+
+def _other_form(where: str) -> StateError:
+    return StateError(
+        "the table is not partitioned by topic and partition any more, or lacks a column of a record",
+        where=f"Iceberg table {where}",
+        hint="undo that change of the table, or archive to another one",
+    )

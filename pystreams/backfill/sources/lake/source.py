@@ -97,27 +97,43 @@ class LakeArchive(ParquetSource):
             if len(group) == 1 and (OWN_NAME.search(group[0].file) or self._ascends(group[0], input)):
                 yield from super().in_order(group, input, times_only=times_only)
                 continue
-            rows_at_once = max(1, _WINDOW_BYTES // max(self.row_bytes(piece.file) for piece in group))
-            for window in self._windows(group, input, rows_at_once):
-                some = [piece for piece in group if _meet(piece, window)]
-                found = super().in_order(some, window, times_only=times_only)
-                rows = pa.Table.from_batches([_inside(rows, window) for _, rows in found], RECORD_SCHEMA)
-                for batch in rows.sort_by("offset").to_batches(max_chunksize=min(BATCH_ROWS, rows_at_once)):
-                    yield group[0], batch
+            for batch in self._sorted(group, input):
+                yield group[0], batch
 
-    def _windows(self, group: Sequence[Piece], input: InputRange, rows_max: int) -> Iterator[InputRange]:
-        """Parts of a range with at most so many rows."""
+    def _sorted(self, group: Sequence[Piece], input: InputRange) -> Iterator[Arrow]:
+        """The rows of files in order of offsets, as many at a time as fit into memory."""
         offsets = pa.concat_arrays(
             [
-                rows.column("offset")
+                _inside(rows, input).column("offset")
                 for piece in group
                 for rows in self.rows(piece.file, input, times_only=True)
             ]
             or [pa.array([], pa.int64())]
         ).sort()
-        for first in range(0, len(offsets), rows_max):
-            last = min(first + rows_max, len(offsets)) - 1
-            yield InputRange(input.partition, offsets[first].as_py(), offsets[last].as_py() + 1)
+        step = max(1, _WINDOW_BYTES // max(self.row_bytes(piece.file) for piece in group))
+        ahead = [(start, min(start + step, len(offsets))) for start in range(0, len(offsets), step)][::-1]
+        while ahead:
+            start, end = ahead.pop()
+            window = InputRange(input.partition, offsets[start].as_py(), offsets[end - 1].as_py() + 1)
+            rows = self._within(group, window, _WINDOW_BYTES if end - start > 1 else None)
+            if rows is None:
+                # Larger than the footers say: values of dictionaries are counted once there.
+                middle = (start + end) // 2
+                ahead += [(middle, end), (start, middle)]
+                continue
+            yield from rows.sort_by("offset").to_batches(max_chunksize=BATCH_ROWS)
+
+    def _within(self, group: Sequence[Piece], window: InputRange, bytes_max: int | None) -> Arrow | None:
+        """The rows of a range in no order; None if they are larger than ``bytes_max``."""
+        found: list[Arrow] = []
+        for piece in group:
+            if piece.last_offset < window.start or piece.first_offset >= window.end:
+                continue
+            for rows in self.rows(piece.file, window):
+                found.append(_inside(rows, window))
+                if bytes_max is not None and sum(batch.nbytes for batch in found) > bytes_max:
+                    return None
+        return pa.Table.from_batches(found, RECORD_SCHEMA)
 
     def _ascends(self, piece: Piece, input: InputRange) -> bool:
         """Whether the records of a file are in order of offsets."""
@@ -148,10 +164,6 @@ def _inside(rows: Arrow, input: InputRange) -> Arrow:
     """The rows of the range, in whatever order they are."""
     offsets = rows.column("offset")
     return rows.filter(pc.and_(pc.greater_equal(offsets, input.start), pc.less_equal(offsets, input.end - 1)))
-
-
-def _meet(piece: Piece, input: InputRange) -> bool:
-    return piece.last_offset >= input.start and piece.first_offset < input.end
 
 
 def _overlapping(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
