@@ -200,3 +200,9 @@ def test_what_is_served_is_read_by_public_names():
         if not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
     ]
     assert found == []
+
+
+def test_coordinators_of_groups_are_not_asked_through_librdkafka():
+    """Its requests to them end the process if a connection is lost at the wrong moment (librdkafka issue 4605)."""
+    requests = re.compile(r"(describe|delete)_consumer_groups|(list|alter|delete)_consumer_group_offsets")
+    assert [relative(path) for path in MODULES if requests.search(path.read_text(encoding="utf-8"))] == []

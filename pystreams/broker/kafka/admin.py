@@ -30,7 +30,7 @@ from pystreams.broker.kafka import streams_group
 from pystreams.broker.kafka.admin_client import SharedAdminClient
 from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.failures import error_of, failure, is_unavailable
-from pystreams.broker.kafka.group_description import describe_group
+from pystreams.broker.kafka.group_description import describe_group, list_member_ids
 from pystreams.broker.kafka.group_failures import refused
 from pystreams.broker.kafka.settings import KafkaSettings
 from pystreams.broker.port import (
@@ -62,8 +62,6 @@ _SPREAD_TIMEOUT_S: Final = 30.0
 _SPREAD_PAUSE_S: Final = 0.02
 #: How long the leaders of partitions may take to answer, at first.
 _LEADER_TIMEOUT_S: Final = 3.0
-#: How long a group's coordinator may take to answer, at first.
-_COORDINATOR_TIMEOUT_S: Final = 2.0
 _REQUEST_TIMEOUT_MIN_S: Final = 0.1
 _REMOVE_TIMEOUT_MS: Final = 2_000.0
 
@@ -350,31 +348,17 @@ class KafkaAdmin:
 
     def delete_group(self, group: str) -> None:
         try:
-            self._of_coordinator(
-                lambda timeout_s: self._client.delete_consumer_groups([group], request_timeout=timeout_s)[
-                    group
-                ]
-            )
-        except KafkaException as exception:
-            code = error_of(exception).code()
-            if code == KafkaError.NON_EMPTY_GROUP:
-                raise self._not_empty(group) from None
-            if code != KafkaError.GROUP_ID_NOT_FOUND:
-                raise self._failure(exception, "A group cannot be deleted", group) from None
+            self._group(group).delete(1000 * _SPREAD_TIMEOUT_S)
+        except errors.NonEmptyGroupError:
+            raise self._not_empty(group) from None
+        except errors.KafkaError as error:
+            raise refused(error, "A group cannot be deleted", f"{self._where}, {group}") from None
 
     def group_members(self, group: str) -> list[str]:
         try:
-            described = self._of_coordinator(
-                lambda timeout_s: self._client.describe_consumer_groups([group], request_timeout=timeout_s)[
-                    group
-                ]
-            )
-        except KafkaException as exception:
-            if error_of(exception).code() != KafkaError.GROUP_ID_NOT_FOUND:
-                raise self._failure(exception, "A group cannot be described", group) from None
-            return []
-        members = described.members or streams_group.list_members(self._group(group))
-        return sorted(str(member.member_id) for member in members)
+            return list_member_ids(self._group(group), 1000 * _SPREAD_TIMEOUT_S)
+        except errors.KafkaError as error:
+            raise refused(error, "A group cannot be described", f"{self._where}, {group}") from None
 
     def describe_group(self, group: str) -> GroupDescription:
         try:
@@ -484,25 +468,6 @@ class KafkaAdmin:
             self._partition_counts(timeout_s)
         except BrokerUnavailableError as error:
             log.debug("leaders are not known: %s", error)
-
-    def _of_coordinator(self, ask: Callable[[float], Future[T]]) -> T:
-        """Ask again if a group's coordinator is being created (in a new cluster), or moves: with more patience each
-        time, because librdkafka lets a request that has found no coordinator wait until its time is over.
-
-        ``ask`` takes that time in seconds.
-        """
-        deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
-        timeout_s = _COORDINATOR_TIMEOUT_S
-        while True:
-            try:
-                return ask(min(timeout_s, _seconds_left(deadline))).result()
-            except KafkaException as exception:
-                error = error_of(exception)
-                if not is_unavailable(error) or deadline.expired():
-                    raise
-            if error.code() == KafkaError._TIMED_OUT:
-                timeout_s *= 2
-            time.sleep(_SPREAD_PAUSE_S)
 
     def _result(self, future: Future[T], what: str, which: str) -> T:
         try:

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 from kafka import errors
 from kafka.net.compat import KafkaNetClient
+from kafka.protocol.admin import DeleteGroupsRequest
 from kafka.protocol.consumer import (
     HeartbeatRequest,
     LeaveGroupRequest,
@@ -213,6 +214,11 @@ class GroupConnection:
         request = LeaveGroupRequest(group_id=self.group, member_id=member_id, members=[identity])
         self.ask(request, _check_leave, timeout_ms)
 
+    def delete(self, timeout_ms: float) -> None:
+        """Delete the group with its offsets. It may have been deleted already. Raises ``NonEmptyGroupError`` if it has
+        members, and kafka-python's other errors."""
+        self.ask(DeleteGroupsRequest(groups_names=[self.group]), _check_deleted, timeout_ms)
+
     def ask(self, request: Any, read: Callable[[Any], T], timeout_ms: float, *, once: bool = False) -> T:
         """Send a request to the current coordinator until it answers. ``read`` raises the error in an answer.
 
@@ -300,6 +306,12 @@ def _check_leave(response: Any) -> None:
     for code in (response.error_code, *(member.error_code for member in response.members)):
         if code != errors.UnknownMemberIdError.errno:
             raise_for(code)
+
+
+def _check_deleted(response: Any) -> None:
+    (result,) = response.results
+    if result.error_code != errors.GroupIdNotFoundError.errno:
+        raise_for(result.error_code)
 
 
 def raise_for(code: int, what: str = "") -> None:

@@ -29,8 +29,7 @@ _STABLE: Final = frozenset({"Stable", "Empty", "Dead"})
 
 def describe_group(connection: GroupConnection) -> GroupDescription:
     """The connection's group. Raises kafka-python's errors, and ``BrokerUnavailableError``."""
-    request = DescribeGroupsRequest(groups=[connection.group], max_version=5)
-    group = connection.ask(request, _only_group, _TIMEOUT_MS)
+    group = connection.ask(_describing(connection.group), _only_group, _TIMEOUT_MS)
     if group.members:
         return GroupDescription(
             tuple(map(_member, group.members)), rebalancing=group.group_state not in _STABLE
@@ -45,6 +44,25 @@ def describe_group(connection: GroupConnection) -> GroupDescription:
         return GroupDescription()
     members = tuple(map(_member_by_task, by_task.members))
     return GroupDescription(members, rebalancing=by_task.group_state not in _STABLE)
+
+
+def list_member_ids(connection: GroupConnection, timeout_ms: float) -> list[str]:
+    """The ids of the members of the connection's group, of whatever kind; none if there is no such group. Raises like
+    ``describe_group``.
+
+    librdkafka's requests to coordinators end the process if a connection is lost at the wrong moment (librdkafka issue
+    4605), so they come from kafka-python.
+    """
+    try:
+        group = connection.ask(_describing(connection.group), _only_group, timeout_ms)
+    except errors.GroupIdNotFoundError:
+        return []
+    members = group.members or streams_group.list_members(connection)
+    return sorted(str(member.member_id) for member in members)
+
+
+def _describing(group: str) -> Any:
+    return DescribeGroupsRequest(groups=[group], max_version=5)
 
 
 def _only_group(response: Any) -> Any:
