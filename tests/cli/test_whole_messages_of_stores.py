@@ -1,4 +1,4 @@
-"""Errors of queries, snapshots and hand-overs are read as their users see them, too: the whole message.
+"""Errors of queries, snapshots, hand-overs and archives are read as their users see them, too: the whole message.
 
 The texts stand in ``whole_messages_of_stores/``. A command shows some of them, HTTP others, and programs the rest.
 """
@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import pyarrow as pa
 import pytest
 
 from pystreams import App, errors
+from pystreams.backfill.sources.lake.delta import files_of
+from pystreams.backfill.sources.lake.source import MarkedAsDeletedError
 from pystreams.clock import SystemClock
 from pystreams.serde import Serde
 from pystreams.serving.stores.arrow import ARROW
@@ -120,11 +123,18 @@ def a_hand_over_is_under_way(visitor: Visitor) -> str:
     return raised(UnderWayError, lambda: read_record(broker, Mock(), "shop", SystemClock()))
 
 
+def rows_are_marked_as_deleted(_: Visitor) -> str:
+    """By somebody else, in an archive that is a table of Delta."""
+    table = Mock(deletion_vectors=lambda: pa.table({"file": ["a.parquet"]}))
+    return raised(MarkedAsDeletedError, lambda: files_of(table, "/archive"))
+
+
 MAKERS: dict[str, Callable[[Visitor], str]] = {
     "AbsentError": lambda visitor: visitor.page("/stores/counts/keys/nobody"),
     "AnswerError": nobody_listens,
     "BadQueryError": lambda visitor: visitor.get("counts", "k1", "--as-of", "2024-01-01"),
     "FailedError": the_format_is_broken,
+    "MarkedAsDeletedError": rows_are_marked_as_deleted,
     "NotAcceptableError": lambda visitor: visitor.page("/stores/loose/entries", accept=ARROW),
     "NothingThereError": lambda visitor: visitor.get("counts", "nobody"),
     "OtherFormatError": another_format,

@@ -82,6 +82,8 @@ class Forked:
         for pid in [pid for pid in self._forgotten if status_of(pid) is not None]:
             self._forgotten.remove(pid)
             os.waitpid(pid, 0)
+            # From now on another process may get the pid.
+            self._ended.discard(pid)
 
     def forget(self, callers: set[Any]) -> None:
         """These have closed their sockets."""

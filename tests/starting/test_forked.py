@@ -92,6 +92,29 @@ def test_one_that_has_ended_can_be_sent_a_signal_until_its_status_is_read():
         eventually(lambda: not Path(f"/proc/{process.pid}").exists(), "its pid is free")
 
 
+def ended() -> int:
+    """The pid of a program that has ended."""
+    with program(Popen, "none") as process:
+        process.communicate("a line\n", timeout=60)
+        assert process.returncode == 0
+    eventually(lambda: not Path(f"/proc/{process.pid}").exists(), "its pid is free")
+    return process.pid
+
+
+def test_a_pid_that_another_program_has_had_has_a_status_of_its_own():
+    last = Path("/proc/sys/kernel/ns_last_pid")
+    if not os.access(last, os.W_OK):
+        pytest.skip("only root chooses the next pid")
+    for _ in range(20):
+        former = ended()
+        # The next one comes from the other process that forks.
+        ended()
+        last.write_text(str(former - 1))
+        if ended() == former:
+            return
+    pytest.skip("others took the pid each time")
+
+
 def test_programs_that_work_together_differ_in_the_seed_of_their_hashes():
     seeds = set()
     for _ in range(2):
