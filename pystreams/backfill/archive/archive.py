@@ -159,41 +159,27 @@ class _Run:
             )
         return {topic: known[topic] for topic in sorted(set(topics))}
 
-    def _ranges(
-        self, counts: dict[str, int]
-    ) -> tuple[list[InputRange], dict[TopicPartition, Span], Index | None]:
+    def _ranges(self, counts: dict[str, int]) -> tuple[list[InputRange], dict[TopicPartition, Span], Index]:
         """The ranges to read of each partition, the lost ones, and what is archived already."""
         stored = self._target.stored()
-        archived = None if stored is None else self._archived(stored)
+        archived = Index({}, {}) if stored is None else _archived(stored)
         partitions = [TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
         beginnings, ends = self._source.beginnings(partitions), self._source.ends(partitions)
         ranges: list[InputRange] = []
         lost: dict[TopicPartition, Span] = {}
         for partition in partitions:
-            start = 0 if archived is None else archived.end(partition)
-            beginning, end = beginnings[partition], ends[partition]
+            start, beginning, end = archived.end(partition), beginnings[partition], ends[partition]
             if start > end:
                 why = f"{partition} ends at offset {end}, but its archive ends at {start}"
                 raise other_topic(self._source, self._target.shown, partition.topic, why)
             if start < beginning:
-                if archived is not None and partition in archived.covered:
+                if partition in archived.covered:
                     lost[partition] = (start, beginning)
                 start = beginning
             ranges.append(InputRange(partition, start, end))
-        if stored is not None and archived is not None and archived.pieces:
-            require_same_topics(self._source, stored, self._target.shown, counts, beginnings)
+        if stored is not None:
+            require_same_topics(self._source, stored, archived, self._target.shown, counts, beginnings)
         return ranges, lost, archived
-
-    def _archived(self, stored: ParquetSource) -> Index:
-        """What is archived already. Without the files if only others can read those: the next records are archived all
-        the same, before retention takes them."""
-        if not isinstance(stored, LakeArchive):
-            return stored.index
-        try:
-            return stored.index
-        except MarkedAsDeletedError as error:
-            log.warning("the topics are not compared with those that were archived: %s", error)
-            return stored.spans()
 
     def _round(
         self, number: int, pieces: Sequence[InputRange], counts: dict[str, int]
@@ -218,11 +204,23 @@ class _Run:
             )
 
 
-def _pieces(range: InputRange, offsets_max: int, archived: Index | None) -> Iterator[InputRange]:
+def _archived(stored: ParquetSource) -> Index:
+    """What is archived already. If rows are only marked as deleted, the files are left out: the next records are
+    archived all the same, before retention takes them."""
+    if not isinstance(stored, LakeArchive):
+        return stored.index
+    try:
+        return stored.index
+    except MarkedAsDeletedError as error:
+        log.warning("the topics are not compared with those that were archived: %s", error)
+        return stored.spans()
+
+
+def _pieces(range: InputRange, offsets_max: int, archived: Index) -> Iterator[InputRange]:
     """A range in pieces of at most ``offsets_max`` offsets. An empty range stays as it is if the archive knows nothing
     of the partition yet: it shows the archive where the partition stands."""
     start = range.start
-    if start == range.end and (archived is None or range.partition not in archived.covered):
+    if start == range.end and range.partition not in archived.covered:
         yield range
     while start < range.end:
         end = min(start + offsets_max, range.end)

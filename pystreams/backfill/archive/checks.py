@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pystreams.backfill.sources.archive_log import ArchiveLog
+from pystreams.backfill.sources.file_index import Index
 from pystreams.backfill.sources.file_source import FileSource
 from pystreams.backfill.sources.folder import Folder
 from pystreams.backfill.sources.parquet_files import ParquetSource
@@ -44,13 +45,13 @@ def require_room_for_table(folder: Folder) -> None:
 def require_same_topics(
     source: Source,
     stored: FileSource,
+    archived: Index,
     place: str,
     counts: Mapping[str, int],
     beginnings: Mapping[TopicPartition, int],
 ) -> None:
     """Raises ``TopicError`` for topics that are not those in the archive, because they were made anew, or are another
     cluster's: they have fewer partitions, or another record where the archive ends. One record a topic is looked at."""
-    archived = stored.index
     for topic, count in counts.items():
         before = archived.counts.get(topic, 0)
         if count < before:

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from pystreams.backfill.archive.checks import require_room_for_table
 from pystreams.backfill.archive.merging import Merge, merge
-from pystreams.backfill.archive.pieces import FILE_SCHEMA, file_name
-from pystreams.backfill.archive.target import Merged, RoundContent, RoundFiles
+from pystreams.backfill.archive.pieces import FilesInFolder
+from pystreams.backfill.archive.target import Merged, RoundContent, RoundFiles, TableRound
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
 from pystreams.backfill.locations import absolute, shown
 from pystreams.backfill.sources.archive_log import ArchivedFile
-from pystreams.backfill.sources.folder import Folder, hive_folder
+from pystreams.backfill.sources.folder import Folder
 from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
 from pystreams.backfill.sources.lake.delta import (
     APPLICATION,
@@ -34,10 +33,9 @@ from pystreams.backfill.sources.lake.delta import (
     open_table,
     url_of,
 )
-from pystreams.backfill.sources.lake.libraries import changing
+from pystreams.backfill.sources.lake.libraries import busy, changing
 from pystreams.backfill.sources.lake.source import LakeArchive, TableFile
 from pystreams.clock import SystemClock
-from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -53,26 +51,6 @@ _TABLE_SCHEMA: Final[Arrow] = pa.schema(
     ]
 )
 _ATTEMPTS_MAX: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class TableFolder:
-    """Implements ``RoundFiles``: files are where they will be. Before the commit no reader knows of them."""
-
-    folder: Folder
-
-    @property
-    def schema(self) -> Arrow:
-        return FILE_SCHEMA
-
-    def name(self, partition: TopicPartition, start: int) -> str:
-        return f"{hive_folder(topic=partition.topic, partition=partition.partition)}/{file_name(start)}"
-
-    def create(self, file: str) -> Arrow:
-        return self.folder.create(file)
-
-    def written(self) -> AbstractContextManager[None]:
-        return self.folder.written()
 
 
 class DeltaTarget:
@@ -100,9 +78,9 @@ class DeltaTarget:
     def stored(self) -> DeltaArchive | None:
         return None if self._table is None else DeltaArchive(self._path)
 
-    def begin(self, now_ms: int) -> _DeltaRound:
+    def begin(self, now_ms: int) -> TableRound:
         self._made()
-        return _DeltaRound(self, TableFolder(self._folder))
+        return TableRound(self, FilesInFolder(self._folder))
 
     def commit(self, number: int, content: RoundContent) -> bool:
         """See ``Round.commit``."""
@@ -143,7 +121,7 @@ class DeltaTarget:
         return archive, files
 
     def new_files(self) -> RoundFiles:
-        return TableFolder(self._folder)
+        return FilesInFolder(self._folder)
 
     def replace(self, merges: Sequence[Merge]) -> bool:
         from deltalake import CommitProperties
@@ -186,7 +164,7 @@ class DeltaTarget:
                 return False
             if self._set_once(note):
                 return True
-        raise self._busy()
+        raise busy(self._where)
 
     def _settle(self, table: DeltaTable) -> None:
         """The files of the last note are there, whatever becomes of them. If the table changes now, the next run says
@@ -215,15 +193,8 @@ class DeltaTarget:
 
     def _refused(self, note: Note) -> bool:
         if content_of(self._made(), self.shown) == (note.number, note.before):
-            raise self._busy()
+            raise busy(self._where)
         return False
-
-    def _busy(self) -> StateError:
-        return StateError(
-            "the table changes all the time",
-            where=self._where,
-            hint="run it again when nobody else writes to the table",
-        )
 
     def _is_there(self, note: Note) -> bool:
         table = self._made()
@@ -252,20 +223,6 @@ class DeltaTarget:
                     raise_if_key_not_exists=False,
                 )
         return self._table
-
-
-@dataclass(frozen=True, slots=True)
-class _DeltaRound:
-    """Implements ``Round``."""
-
-    target: DeltaTarget
-    files: TableFolder
-
-    def commit(self, number: int, content: RoundContent) -> bool:
-        return self.target.commit(number, content)
-
-    def discard(self) -> None:
-        """Nobody sees the files. They could be those of a commit that has landed without a word."""
 
 
 def _added(file: ArchivedFile, *, data_change: bool = True) -> AddAction:

@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 from uuid import uuid4
 
 from pystreams.backfill.archive.checks import require_own
-from pystreams.backfill.archive.pieces import FILE_SCHEMA, file_name
+from pystreams.backfill.archive.pieces import FilesInFolder
 from pystreams.backfill.archive.target import Merged, RoundContent
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.archive_log import ArchiveEntry, ArchiveLog, draft_of
-from pystreams.backfill.sources.folder import Folder, hive_folder
+from pystreams.backfill.sources.folder import Folder
 from pystreams.backfill.sources.parquet_files import ParquetSource
-from pystreams.ids import TopicPartition
 
 #: A round is shorter than this: older drafts are leftovers.
 _STALE_MS: Final = 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Drafts:
-    """Implements ``RoundFiles``. ``name_of_round`` is the folder of the round among the drafts."""
+class Drafts(FilesInFolder):
+    """Files before their commit. ``name_of_round`` is the folder of the round among the drafts."""
 
-    folder: Folder
     name_of_round: str
-
-    @property
-    def schema(self) -> Arrow:
-        return FILE_SCHEMA
-
-    def name(self, partition: TopicPartition, start: int) -> str:
-        return f"{hive_folder(topic=partition.topic, partition=partition.partition)}/{file_name(start)}"
 
     def create(self, file: str) -> Arrow:
         return self.folder.create(draft_of(self.name_of_round, file))
-
-    def written(self) -> AbstractContextManager[None]:
-        return self.folder.written()
 
 
 class FolderTarget:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pystreams.backfill.archive.merging import Merge, merge
 from pystreams.backfill.archive.pieces import file_name
-from pystreams.backfill.archive.target import Merged, RoundContent, RoundFiles
+from pystreams.backfill.archive.target import Merged, RoundContent, RoundFiles, TableRound
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
 from pystreams.backfill.sources.folder import hive_folder, writing_to
 from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
@@ -28,9 +28,8 @@ from pystreams.backfill.sources.lake.iceberg import (
     files_of,
     open_table,
 )
-from pystreams.backfill.sources.lake.libraries import changing
+from pystreams.backfill.sources.lake.libraries import busy, changing
 from pystreams.backfill.sources.lake.source import LakeArchive, TableFile
-from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -98,8 +97,8 @@ class IcebergTarget:
     def stored(self) -> IcebergArchive | None:
         return None if self._table is None else IcebergArchive(self._name, properties=self._properties)
 
-    def begin(self, now_ms: int) -> _IcebergRound:
-        return _IcebergRound(self, self._location())
+    def begin(self, now_ms: int) -> TableRound:
+        return TableRound(self, self._location())
 
     def commit(self, number: int, content: RoundContent) -> bool:
         """See ``Round.commit``."""
@@ -140,11 +139,7 @@ class IcebergTarget:
     def _refused(self, expected: tuple[int, Content]) -> bool:
         if content_of(self._made(), self.shown) != expected:
             return False
-        raise StateError(
-            "the table changes all the time",
-            where=self._where,
-            hint="run it again when nobody else writes to the table",
-        )
+        raise busy(self._where)
 
     def finish(self, file_offsets_max: int) -> Merged:
         return Merged() if self._table is None else merge(self, file_offsets_max)
@@ -250,17 +245,3 @@ def _make(catalog: Catalog, identifier: tuple[str, ...]) -> None:
     with made.update_spec() as spec:
         spec.add_identity("topic").add_identity("partition")
     made.commit_transaction()
-
-
-@dataclass(frozen=True, slots=True)
-class _IcebergRound:
-    """Implements ``Round``."""
-
-    target: IcebergTarget
-    files: TableLocation
-
-    def commit(self, number: int, content: RoundContent) -> bool:
-        return self.target.commit(number, content)
-
-    def discard(self) -> None:
-        """Nobody sees the files. They could be those of a commit that has landed without a word."""

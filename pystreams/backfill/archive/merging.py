@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final, Protocol
 
 from pystreams.backfill.archive.pieces import write_file
 from pystreams.backfill.archive.target import Merged, RoundFiles
-from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.archive_log import ArchivedFile
-from pystreams.backfill.sources.file_index import Piece, out_of_order
-from pystreams.backfill.sources.file_source import all_ascend
+from pystreams.backfill.sources.file_index import Piece
 from pystreams.backfill.sources.lake.libraries import reading
 from pystreams.backfill.sources.lake.source import LakeArchive, TableFile
 from pystreams.backfill.sources.ranges import InputRange
@@ -109,7 +107,7 @@ def _merged(archive: LakeArchive, files: RoundFiles, due: Sequence[TableFile]) -
     pieces = [file.piece for file in due if file.piece is not None]
     input = InputRange(due[0].partition, pieces[0].first_offset, pieces[-1].last_offset + 1)
     with reading(archive.description):
-        new = write_file(files, input, _in_order(archive, pieces, input))
+        new = write_file(files, input, archive.ascending(pieces, input))
     if new.rows != sum(piece.rows for piece in pieces):
         raise StateError(
             f"files of {input.partition} have other records than the table says",
@@ -117,13 +115,3 @@ def _merged(archive: LakeArchive, files: RoundFiles, due: Sequence[TableFile]) -
             why=f"there are {new.rows:,} records at offsets {input.start} to {input.end} (exclusive)",
         )
     return new
-
-
-def _in_order(archive: LakeArchive, pieces: Sequence[Piece], input: InputRange) -> Iterator[Arrow]:
-    reached = -1
-    for piece, rows in archive.in_order(pieces, input):
-        offsets = rows.column("offset")
-        if offsets[0].as_py() <= reached or not all_ascend(offsets):
-            raise out_of_order(input.partition, archive.where(piece.file))
-        reached = offsets[-1].as_py()
-        yield rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 from pystreams.backfill.archive.target import RoundFiles
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow, combined, pc
 from pystreams.backfill.sources.archive_log import ArchivedFile
+from pystreams.backfill.sources.folder import Folder, hive_folder
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import Source
+from pystreams.ids import TopicPartition
 
 #: Topic and partition are in the folders' names.
 FILE_SCHEMA: Final[Arrow] = pa.schema(
@@ -39,6 +41,26 @@ class ArchiveJob:
 def file_name(start: int) -> str:
     """A new name for a file whose records begin at an offset. ``OWN_NAME`` recognises it."""
     return f"{start:020}-{uuid4().hex[:8]}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class FilesInFolder:
+    """Implements ``RoundFiles``: a file is where it will be, in folders for its topic and partition."""
+
+    folder: Folder
+
+    @property
+    def schema(self) -> Arrow:
+        return FILE_SCHEMA
+
+    def name(self, partition: TopicPartition, start: int) -> str:
+        return f"{hive_folder(topic=partition.topic, partition=partition.partition)}/{file_name(start)}"
+
+    def create(self, file: str) -> Arrow:
+        return self.folder.create(file)
+
+    def written(self) -> AbstractContextManager[None]:
+        return self.folder.written()
 
 
 def write_piece(job: ArchiveJob, piece: InputRange) -> ArchivedFile:

@@ -59,6 +59,28 @@ class Round(Protocol):
         ...
 
 
+class RoundTable(Protocol):
+    """A table that takes rounds."""
+
+    def commit(self, number: int, content: RoundContent) -> bool:
+        """See ``Round.commit``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableRound:
+    """Implements ``Round``: files of a table, of which no reader knows before the commit."""
+
+    table: RoundTable
+    files: RoundFiles
+
+    def commit(self, number: int, content: RoundContent) -> bool:
+        return self.table.commit(number, content)
+
+    def discard(self) -> None:
+        """The files stay: they could be those of a commit that has landed without a word."""
+
+
 @dataclass(frozen=True, slots=True)
 class Merged:
     """How many small files were merged into how many."""
@@ -83,7 +105,7 @@ class ArchiveTarget(Protocol):
         ...
 
     def stored(self) -> ParquetSource | None:
-        """What is committed, to read; None before the first commit."""
+        """Reads what is committed; None before the first commit."""
         ...
 
     def begin(self, now_ms: int) -> Round:

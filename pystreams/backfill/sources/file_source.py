@@ -86,13 +86,18 @@ class FileSource:
                 + ", ".join(f"offsets {start} to {end} (exclusive)" for start, end in missing),
                 hint="restore its files, or begin a new backfill with the remaining records",
             )
+        for rows in self.ascending(self.index.within(input), input):
+            yield within(rows, input)
+
+    def ascending(self, pieces: Iterable[Piece], input: InputRange) -> Iterator[Arrow]:
+        """The rows of pieces, which are in order of their first offsets. Raises ``ConfigError`` if the rows are not."""
         reached = -1
-        for piece, rows in self.in_order(self.index.within(input), input):
+        for piece, rows in self.in_order(pieces, input):
             offsets = rows.column("offset")
             if offsets[0].as_py() <= reached or not all_ascend(offsets):
                 raise out_of_order(input.partition, self.where(piece.file))
             reached = offsets[-1].as_py()
-            yield within(rows, input)
+            yield rows
 
     @property
     def index(self) -> Index:

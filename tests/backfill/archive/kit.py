@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pystreams.backfill.archive.merging import Mergeable
 from pystreams.backfill.sources import MemorySource
 from pystreams.ids import TopicPartition
 from tests.backfill.sources.files_kit import Row, in_memory
@@ -55,3 +56,16 @@ def die_at(
 
     for owner, name in operations:
         monkeypatch.setattr(owner, name, dying(getattr(owner, name)))
+
+
+def from_its_merge_on(
+    monkeypatch: pytest.MonkeyPatch, table: Mergeable, owner: type, name: str, do: Any
+) -> None:
+    """Replace a method of a class as soon as a run has committed all its rounds, and looks what it can merge."""
+    files = table.files
+
+    def replaced_first() -> Any:
+        monkeypatch.setattr(owner, name, do)
+        return files()
+
+    monkeypatch.setattr(table, "files", replaced_first)

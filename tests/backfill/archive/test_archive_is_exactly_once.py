@@ -239,6 +239,13 @@ def test_a_topic_that_was_made_anew_and_has_grown_past_its_archive_is_refused(tm
     assert archived(tmp_path, third) == rows(3, partition=third)
 
 
+def test_a_topic_without_records_that_has_fewer_partitions_is_refused(tmp_path: Path) -> None:
+    archive(in_memory({ONE: [], OTHER: []}), ["lines"], str(tmp_path))
+    with pytest.raises(TopicError, match="not the one that was archived") as raised:
+        archive(in_memory({ONE: []}), ["lines"], str(tmp_path))
+    assert "has 1 partitions, but its archive has 2" in raised.value.why
+
+
 def test_a_place_with_files_of_others_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "topic=lines" / "partition=0"
     place.mkdir(parents=True)

@@ -20,7 +20,7 @@ from pystreams.backfill.sources.lake.source import LakeArchive
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.errors import ConfigError, OffsetOutOfRangeError, StateError, TopicError
 from pystreams.ids import TopicPartition
-from tests.backfill.archive.kit import ONE, OTHER, Killed, die_at, history, rows
+from tests.backfill.archive.kit import ONE, OTHER, Killed, die_at, from_its_merge_on, history, rows
 from tests.backfill.archive.lakes import Iceberg, Lake
 from tests.backfill.sources.files_kit import Rows, in_memory, read
 
@@ -194,17 +194,12 @@ def test_a_disk_that_is_full_while_files_are_merged_is_a_warning(
     last = 10 * FILES_MIN
     for count in range(10, last, 10):
         archive(history(count), ["lines"], lake.target())
-    target = lake.target()
-    files = target.files
 
     def full(*args: Any, **kwargs: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    def then_full() -> Any:
-        monkeypatch.setattr(pq.ParquetWriter, "write_batch", full)
-        return files()
-
-    monkeypatch.setattr(target, "files", then_full)
+    target = lake.target()
+    from_its_merge_on(monkeypatch, target, pq.ParquetWriter, "write_batch", full)
     archive(history(last), ["lines"], target)
     assert "small files could not be merged" in caplog.text
     assert "No space left" in caplog.text

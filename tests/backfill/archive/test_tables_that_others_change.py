@@ -28,7 +28,7 @@ from pystreams.backfill.sources.lake.delta import url_of
 from pystreams.backfill.sources.lake.libraries import reason
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.errors import ConfigError, StateError
-from tests.backfill.archive.kit import ONE, OTHER, history, rows
+from tests.backfill.archive.kit import ONE, OTHER, from_its_merge_on, history, rows
 from tests.backfill.archive.lakes import Delta, Iceberg, Lake
 from tests.backfill.sources.files_kit import in_memory, read
 
@@ -216,13 +216,7 @@ def test_files_with_other_records_than_the_table_says_are_not_merged(
         yield from found
 
     target = lake.target()
-    files = target.files
-
-    def from_now_on() -> Any:
-        monkeypatch.setattr(lake_source.LakeArchive, "in_order", without_the_first)
-        return files()
-
-    monkeypatch.setattr(target, "files", from_now_on)
+    from_its_merge_on(monkeypatch, target, lake_source.LakeArchive, "in_order", without_the_first)
     assert archive(history(LAST), ["lines"], target).merged.before == 0
     monkeypatch.undo()
     assert "files of lines-0 have other records than the table says" in caplog.text
@@ -239,13 +233,7 @@ def test_a_disk_that_cannot_be_read_while_files_are_merged_is_a_warning(
         raise OSError(5, "Input/output error")
 
     target = lake.target()
-    files = target.files
-
-    def from_now_on() -> Any:
-        monkeypatch.setattr(pq.ParquetFile, "iter_batches", fail)
-        return files()
-
-    monkeypatch.setattr(target, "files", from_now_on)
+    from_its_merge_on(monkeypatch, target, pq.ParquetFile, "iter_batches", fail)
     archive(history(LAST), ["lines"], target)
     monkeypatch.undo()
     assert "small files could not be merged: a file of the archive cannot be read" in caplog.text

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from pystreams.backfill.locations import is_url, shown
-from pystreams.backfill.sources.file_index import Index, Piece
+from pystreams.backfill.sources.file_index import Piece
 from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
 from pystreams.backfill.sources.lake.libraries import reading, reason, require_package
 from pystreams.backfill.sources.lake.source import LakeArchive, MarkedAsDeletedError, TableFile
@@ -45,9 +45,8 @@ class DeltaArchive(LakeArchive):
         table = self._table()
         return content_of(table, self.shown)[1], files_of(table, self.shown)
 
-    def spans(self) -> Index:
-        content = content_of(self._table(), self.shown)[1]
-        return Index(content.counts, {}, content.covered)
+    def content(self) -> Content:
+        return content_of(self._table(), self.shown)[1]
 
     def _table(self) -> DeltaTable:
         table = open_table(self.path)

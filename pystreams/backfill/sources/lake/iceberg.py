@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
-from pystreams.backfill.sources.file_index import Index, Piece
+from pystreams.backfill.sources.file_index import Piece
 from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
 from pystreams.backfill.sources.lake.libraries import reading, reason, require_package
 from pystreams.backfill.sources.lake.source import LakeArchive, MarkedAsDeletedError, TableFile
@@ -58,9 +58,8 @@ class IcebergArchive(LakeArchive):
         self.open_with(table.io)
         return content_of(table, self.shown)[1], [file for file, _ in files_of(table, self.shown)]
 
-    def spans(self) -> Index:
-        content = content_of(self._table(), self.shown)[1]
-        return Index(content.counts, {}, content.covered)
+    def content(self) -> Content:
+        return content_of(self._table(), self.shown)[1]
 
     def open_with(self, io: Any) -> None:
         """Open files as the table's catalog wants them opened."""

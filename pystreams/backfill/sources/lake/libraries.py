@@ -49,6 +49,15 @@ def changing(table: str) -> Iterator[None]:
         yield
 
 
+def busy(table: str) -> StateError:
+    """The error for a table to which others commit again and again."""
+    return StateError(
+        "the table changes all the time",
+        where=table,
+        hint="run it again when nobody else writes to the table",
+    )
+
+
 @contextmanager
 def _using(table: str, what: str, hint: str) -> Iterator[None]:
     try:

@@ -82,9 +82,14 @@ class LakeArchive(ParquetSource):
         """What was archived, and the table's files. Raises ``StateError`` for a table that is not an archive."""
         raise NotImplementedError
 
-    def spans(self) -> Index:
-        """What was archived, without the files in which it is."""
+    def content(self) -> Content:
+        """What was archived. Raises like ``look``, but not for files that cannot be read."""
         raise NotImplementedError
+
+    def spans(self) -> Index:
+        """The index without any file."""
+        content = self.content()
+        return Index(content.counts, {}, content.covered)
 
     def know(self, files: Iterable[TableFile]) -> None:
         """Files that may be read, beside those of the index."""
@@ -126,12 +131,14 @@ class LakeArchive(ParquetSource):
     def _within(self, group: Sequence[Piece], window: InputRange, bytes_max: int | None) -> Arrow | None:
         """The rows of a range in no order; None if they are larger than ``bytes_max``."""
         found: list[Arrow] = []
+        size = 0
         for piece in group:
             if piece.last_offset < window.start or piece.first_offset >= window.end:
                 continue
             for rows in self.rows(piece.file, window):
                 found.append(_inside(rows, window))
-                if bytes_max is not None and sum(batch.nbytes for batch in found) > bytes_max:
+                size += found[-1].nbytes
+                if bytes_max is not None and size > bytes_max:
                     return None
         return pa.Table.from_batches(found, RECORD_SCHEMA)
 
