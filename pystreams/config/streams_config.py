@@ -129,7 +129,8 @@ class StreamsConfig:
     #: How long a task may keep failing because the broker does not answer.
     task_timeout_ms: int = _setting(300_000, duration())
     #: If nothing arrives from a partition for this long although it has more records, the partition is assigned again,
-    #: with a warning. A function that takes this long for a record is reported with its stack. 0: neither.
+    #: with a warning. A thread that takes this long for a record, a commit or anything else in one round is reported
+    #: with its stack. 0: neither.
     stall_timeout_ms: int = _setting(60_000, duration())
     #: How often processed records are deleted from repartition topics.
     repartition_purge_interval_ms: int = _setting(30_000, duration())

@@ -1,13 +1,15 @@
-"""A partition that is silently no longer read goes on, and a function that hangs is shown."""
+"""A partition that is silently no longer read goes on, and where a thread hangs is shown."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
 from pystreams.broker.embedded.consumer import EmbeddedConsumer
+from pystreams.broker.embedded.producer import EmbeddedProducer
 from pystreams.ids import TopicPartition
 from pystreams.runtime.streams import Streams
 from tests.live.support import Log, caught_up, eventually, running
@@ -111,3 +113,27 @@ def test_a_function_that_hangs_is_shown_with_its_stack(log: Log, caplog: pytest.
         go_on.set()
     caught_up(streams)
     assert caplog.text.count("has been at work on one record") == 1
+
+
+def test_a_commit_that_hangs_is_shown_with_its_stack(
+    log: Log, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.create("in", "out")
+    log.write("in", [("k", 1, 1)])
+    go_on = threading.Event()
+    commit = EmbeddedProducer.commit
+
+    def hangs_in_the_commit(self: EmbeddedProducer, *given: Any, **named: Any) -> Any:
+        go_on.wait(60)
+        return commit(self, *given, **named)
+
+    monkeypatch.setattr(EmbeddedProducer, "commit", hangs_in_the_commit)
+    app = log.app("hanging", stall_timeout_ms=300)
+    app.stream("in", key=str, value=int).to("out")
+    streams = log.start(app)
+    try:
+        eventually(lambda: "in hangs_in_the_commit" in caplog.text, "the stack is logged")
+    finally:
+        go_on.set()
+    caught_up(streams)
+    assert caplog.text.count("the thread has been in the same round of its work") == 1

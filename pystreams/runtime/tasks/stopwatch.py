@@ -1,11 +1,12 @@
-"""Cuts a stretch of processing short that takes too long, from a thread of its own.
+"""Cuts a stretch of processing short that takes too long, and shows where a thread hangs, from a thread of its own.
 
 How many records go into a round follows from how long the last ones took. A function that turns slow after that, or
 hangs once, would hold up commits, membership and stops for thousands of records; asking the clock for each record would
 cost more than most functions do. Between two records the compiled code looks at a flag anyway: this thread raises it.
 
-A function that does not return cannot be ended. Its stack is logged, so that somebody can see where it hangs; the group
-gives its tasks to others after ``max_poll_interval_ms``.
+A function that does not return cannot be ended, nor can a request that is not answered or a disk that hangs. The
+thread's stack is logged, so that somebody can see where it hangs; the group gives its tasks to others after
+``max_poll_interval_ms``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 import sys
 import threading
 import traceback
+from dataclasses import dataclass
 from typing import Protocol
 
 from pystreams.clock import Clock
@@ -33,20 +35,33 @@ class Hurried(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Round:
+    """A round of the thread, since when (monotonic), and whether it has been reported."""
+
+    began_ms: float
+    reported: bool = False
+
+
 class Stopwatch:
-    """Watches one stretch at a time."""
+    """Watches the rounds of a thread, and in them one stretch of processing at a time."""
 
     def __init__(self, name: str, clock: Clock, stall_timeout_ms: int) -> None:
-        """Watches the calling thread. A stretch that takes ``stall_timeout_ms`` is reported; 0: none is."""
+        """Watches the calling thread. A stretch or a round that takes ``stall_timeout_ms`` is reported; 0: none is."""
         self._name = name
         self._clock = clock
         self._stall_timeout_ms = stall_timeout_ms
         self._thread_id = threading.get_ident()
-        #: Replaced as a whole, so no lock is needed.
+        # Both are replaced as a whole, so no lock is needed.
+        self._round: _Round | None = None
         self._watched: tuple[float, Hurried] | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{name}-stopwatch", daemon=True)
         self._thread.start()
+
+    def begin_round(self) -> None:
+        """A round of the thread begins; the one before has ended."""
+        self._round = _Round(self._clock.monotonic_ms())
 
     def watch(self, working: Hurried) -> None:
         """A stretch of ``working`` begins; it takes the place of the one before."""
@@ -61,24 +76,34 @@ class Stopwatch:
         self._thread.join()
 
     def _run(self) -> None:
-        reported: tuple[float, Hurried] | None = None
         while not self._closing.wait(_LOOK_S):
-            watched = self._watched
-            if watched is None:
-                continue
-            late_ms = self._clock.monotonic_ms() - watched[0]
-            if late_ms >= 0:
+            now_ms = self._clock.monotonic_ms()
+            watched, this_round = self._watched, self._round
+            stretch_ms = 0.0
+            if watched is not None and now_ms >= watched[0]:
                 watched[1].hurry()
-            if 0 < self._stall_timeout_ms <= late_ms + _STRETCH_MS and watched is not reported:
-                reported = watched
-                self._report(late_ms + _STRETCH_MS)
+                stretch_ms = now_ms - watched[0] + _STRETCH_MS
+            if this_round is not None:
+                self._report_if_long(this_round, now_ms, stretch_ms)
 
-    def _report(self, took_ms: float) -> None:
+    def _report_if_long(self, this_round: _Round, now_ms: float, stretch_ms: float) -> None:
+        """Report a round once: by the function that hangs, or if it is none, by the round itself."""
+        if not self._stall_timeout_ms or this_round.reported:
+            return
+        round_ms = now_ms - this_round.began_ms
+        if stretch_ms >= self._stall_timeout_ms:
+            self._report(this_round, "a function has been at work on one record", stretch_ms)
+        elif round_ms >= self._stall_timeout_ms and not stretch_ms:
+            self._report(this_round, "the thread has been in the same round of its work", round_ms)
+
+    def _report(self, this_round: _Round, what: str, took_ms: float) -> None:
+        this_round.reported = True
         frame = sys._current_frames().get(self._thread_id)
         stack = "" if frame is None else "".join(traceback.format_stack(frame))
         log.warning(
-            "[%s] a function has been at work on one record for %.0f s (stall_timeout_ms); it is here:\n%s",
+            "[%s] %s for %.0f s (stall_timeout_ms); it is here:\n%s",
             self._name,
+            what,
             took_ms / 1000,
             stack.rstrip(),
         )

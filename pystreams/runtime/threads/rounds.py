@@ -33,6 +33,7 @@ from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
+from pystreams.runtime.tasks.stopwatch import Stopwatch
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.threads.activity import GROUP, POLL, PROCESS, ActivityNotes
 from pystreams.runtime.threads.follow_up import FollowUp
@@ -107,6 +108,7 @@ class ThreadParts:
     cache: ThreadCache
     restorer: Restorer
     tasks: TaskManager
+    stopwatch: Stopwatch
     requests: Requests[TaskManager]
     rivals: Rivals
     activity: ActivityNotes
@@ -139,6 +141,7 @@ class Rounds:
         self._cache = parts.cache
         self._requests = parts.requests
         self._rivals = parts.rivals
+        self._stopwatch = parts.stopwatch
         self._group_wait = group_wait
         self._clock = context.clock
         #: Events of the membership that are not carried out yet, because something failed on the way.
@@ -176,6 +179,7 @@ class Rounds:
     def go_round(self) -> None:
         """One round; what it raises is answered by the error's own ``action``. Raises what has no answer."""
         self.began_ms = self._clock.monotonic_ms()
+        self._stopwatch.begin_round()
         try:
             self._round()
             self._trouble.succeeded(restoring=not self.tasks.settled, caught_up=self._caught_up)

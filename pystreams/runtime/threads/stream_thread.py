@@ -263,7 +263,9 @@ class StreamThread:
         tasks = TaskManager(
             context, clients, opener, restorer, stopwatch, cache, activity.committing, self.name
         )
-        parts = ThreadParts(clients, cache, restorer, tasks, self._requests, self._make_rivals(), activity)
+        parts = ThreadParts(
+            clients, cache, restorer, tasks, stopwatch, self._requests, self._make_rivals(), activity
+        )
         return Rounds(self, context, parts, group_wait)
 
     def _make_rivals(self) -> Rivals:
