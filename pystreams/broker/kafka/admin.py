@@ -63,6 +63,9 @@ _SPREAD_PAUSE_S: Final = 0.02
 #: How long the leaders of partitions may take to answer, at first.
 _LEADER_TIMEOUT_S: Final = 3.0
 _REQUEST_TIMEOUT_MIN_S: Final = 0.1
+#: A controller refuses requests that need more than 10,000 records of metadata. A partition is one, a topic and each of
+#: its settings another.
+_NEW_PARTITIONS_MAX: Final = 2_000
 _REMOVE_TIMEOUT_MS: Final = 2_000.0
 
 _EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -176,8 +179,10 @@ class KafkaAdmin:
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
         """Returns when brokers show the topics, and their leaders take records: another process may have created one
         only just now. Also raises ``ConfigError`` for settings that Kafka refuses, and ``BrokerUnavailableError``."""
-        if not topics:
-            return
+        for batch in _batches_by_partitions(topics):
+            self._create_batch(batch)
+
+    def _create_batch(self, topics: Collection[TopicSpec]) -> None:
         wanted = {spec.name: spec for spec in topics}
         futures = self._client.create_topics(
             [
@@ -534,6 +539,20 @@ class _Deletion:
                     ) from None
                 where = f"{self._where}, {partition}"
                 raise failure(error, "Records cannot be deleted", where=where, needs="DELETE") from None
+
+
+def _batches_by_partitions(topics: Collection[TopicSpec]) -> Iterator[list[TopicSpec]]:
+    """The topics in batches that one request may create."""
+    batch: list[TopicSpec] = []
+    partitions = 0
+    for spec in topics:
+        if batch and partitions + spec.partitions > _NEW_PARTITIONS_MAX:
+            yield batch
+            batch, partitions = [], 0
+        batch.append(spec)
+        partitions += spec.partitions
+    if batch:
+        yield batch
 
 
 def _while_it_spreads() -> Iterator[float]:

@@ -15,7 +15,7 @@ member that was replaced. Logs whose commits are atomic need none of this.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from typing import Final, NamedTuple
 
@@ -23,8 +23,8 @@ from pystreams.broker.port import ANSWER_TIMEOUT_MS, Admin, Consumer, Member, Pr
 from pystreams.clock import Clock, Deadline
 from pystreams.engine.commit import commit
 from pystreams.errors import BrokerUnavailableError, StreamsError
-from pystreams.ids import TopicPartition
-from pystreams.record import NO_HEADERS, Headers
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.last_commits import LastCommits
@@ -37,6 +37,8 @@ CHECK_INTERVAL_MS: Final = 30_000.0
 _CHECK_TIMEOUT_MS: Final = 2_000.0
 _READ_TIMEOUT_MS: Final = 10_000.0
 _READ_POLL_MS: Final = 100.0
+#: What the answer for one more partition may take, where thousands are asked for.
+_ANSWER_MS: Final = 1.0
 #: Stands for the time where the last record of a key counts, whatever its time.
 _ANY_TIME: Final = -1
 
@@ -45,6 +47,23 @@ Logged = tuple[bytes | None, int | None, Headers]
 
 #: The last record of each key in a stretch of a changelog; for a versioned store, of each key and time.
 Found = dict[tuple[bytes, int], Logged]
+
+
+class _Stretch(NamedTuple):
+    """Consecutive records of a changelog. ``versions``: no record of a key takes the place of one with another time."""
+
+    partition: TopicPartition
+    start_offset: int
+    end_offset: int
+    versions: bool
+
+
+class _Read(NamedTuple):
+    """What a stretch of a store's changelog holds."""
+
+    store: str
+    stretch: _Stretch
+    found: Found
 
 
 class Undone(NamedTuple):
@@ -128,7 +147,7 @@ class ChangelogGuard:
         except BrokerUnavailableError as error:
             log.info("changelogs cannot be checked now and are checked later: %s", error)
 
-    def take_back(self, tasks: Collection[ActiveTask]) -> list[Undone]:
+    def take_back(self, tasks: Sequence[ActiveTask]) -> list[Undone]:
         """Before tasks start again from their last commit: forget what their stores wrote since, and have what they
         have logged of it followed by what the stores held then. Otherwise it would be restored with them, and what is
         processed once more would count twice. Gives what stores of versions are better restored without.
@@ -136,43 +155,64 @@ class ChangelogGuard:
         If that fails for one task, it is logged, and the others are still taken back. Flush the producer after it.
         Raises ``BrokerUnavailableError``: each of the others would have to wait for the log as well.
         """
+        try:
+            read = self._read_logged(tasks)
+        except BrokerUnavailableError:
+            raise
+        except StreamsError as error:
+            if len(tasks) > 1:
+                # One of them has a changelog that cannot be read.
+                return [one for task in tasks for one in self.take_back([task])]
+            _warn_of(tasks[0], error)
+            return []
         undone = []
-        for task in tasks:
+        for task, logged in read:
             try:
-                undone += self._take_back(task)
+                undone += self._take_back(task, logged)
             except BrokerUnavailableError:
                 raise
             except StreamsError as error:
-                log.warning(
-                    "task %s: its changelogs could not be corrected, so repeated records may count twice in its stores:"
-                    " %s",
-                    task.task_id,
-                    error,
-                )
+                _warn_of(task, error)
         return undone
 
-    def _take_back(self, task: ActiveTask) -> list[Undone]:
-        logged = {store: task.changelogs[store] for store, count in task.logged.items() if count}
+    def _read_logged(self, tasks: Collection[ActiveTask]) -> list[tuple[ActiveTask, list[_Read]]]:
+        """What the tasks have logged since their last commits, without the stores that have logged nothing. All is read
+        at once: with thousands of changelogs, one after the other would take minutes."""
+        logged = [
+            (task, store, task.changelogs[store])
+            for task in tasks
+            for store, count in task.logged.items()
+            if count
+        ]
         if not logged:
             return []
-        ends = self._admin.end_offsets(list(logged.values()), _CHECK_TIMEOUT_MS)
-        read = {
-            store: self._read(task, store, partition, ends[partition]) for store, partition in logged.items()
-        }
+        ends = self._admin.end_offsets(
+            [partition for _, _, partition in logged], _CHECK_TIMEOUT_MS + len(logged) * _ANSWER_MS
+        )
+        stretches = [_stretch(task, store, ends[partition]) for task, store, partition in logged]
+        found = self._read(stretches)
+        of_task: dict[TaskId, tuple[ActiveTask, list[_Read]]] = {}
+        for (task, store, _), stretch in zip(logged, stretches, strict=True):
+            of_task.setdefault(task.task_id, (task, []))[1].append(
+                _Read(store, stretch, found[stretch.partition])
+            )
+        return list(of_task.values())
+
+    def _take_back(self, task: ActiveTask, logged: Collection[_Read]) -> list[Undone]:
         undone = [
-            Undone(logged[store], task.log_ends[store], ends[logged[store]])
-            for store, found in read.items()
-            if found and task.state.keeps_versions(store) and not _others(task, store, found)
+            Undone(*one.stretch[:3])
+            for one in logged
+            if one.found and one.stretch.versions and not _others(task, one.store, one.found)
         ]
         task.state.abort()
-        for store, found in read.items():
-            _log_again(task, store, found)
+        for one in logged:
+            _log_again(task, one.store, one.found)
         return undone
 
     def _repair(
         self, task: ActiveTask, store: str, partition: TopicPartition, end: int, strangers: int
     ) -> int:
-        found = self._read(task, store, partition, end)
+        found = self._read([_stretch(task, store, end)])[partition]
         self._confirm(task)
         task.logged[store] = 0
         repaired = _log_again(task, store, found)
@@ -188,32 +228,67 @@ class ChangelogGuard:
         )
         return repaired
 
-    def _read(self, task: ActiveTask, store: str, partition: TopicPartition, end: int) -> Found:
-        """The last record of every key in a changelog, from the offset up to which it is known to match the store, to
-        ``end``."""
-        found: Found = {}
-        versions = task.state.keeps_versions(store)
+    def _read(self, stretches: Collection[_Stretch]) -> dict[TopicPartition, Found]:
+        """The last record of every key in stretches of changelogs. Raises ``BrokerUnavailableError`` if nothing
+        arrives for some time."""
+        found: dict[TopicPartition, Found] = {one.partition: {} for one in stretches}
         # Retention may have taken the first of them.
-        start = max(task.log_ends[store], self._admin.beginning_offsets([partition])[partition])
+        beginnings = self._admin.beginning_offsets(list(found))
+        left = {one.partition: one for one in stretches if beginnings[one.partition] < one.end_offset}
         deadline = Deadline(self._clock, _READ_TIMEOUT_MS)
         with closing(self._consumer()) as consumer:
-            consumer.assign({partition: start})
-            while consumer.position(partition) < end:
+            consumer.assign({p: max(one.start_offset, beginnings[p]) for p, one in left.items()})
+            while True:
+                done = [p for p, one in left.items() if consumer.position(p) >= one.end_offset]
+                for partition in done:
+                    del left[partition]
+                consumer.unassign(done)
+                if not left:
+                    return found
                 if deadline.expired():
-                    raise BrokerUnavailableError(
-                        "A changelog cannot be read in time",
-                        where=f"topic-partition {partition}, offsets {start} to {end}",
-                        why=f"the position is {consumer.position(partition)} after {_READ_TIMEOUT_MS / 1000:g} s",
-                    )
-                for batch in consumer.poll(_READ_POLL_MS):
-                    headers = batch.headers or [NO_HEADERS] * len(batch)
-                    logged = zip(batch.values, batch.timestamps, headers, strict=True)
-                    found.update(
-                        ((key, last[1] if versions else _ANY_TIME), last)
-                        for key, last in zip(batch.keys, logged, strict=True)
-                        if key is not None
-                    )
-        return found
+                    raise _not_read(left.values(), consumer)
+                batches = consumer.poll(_READ_POLL_MS)
+                for batch in batches:
+                    partition = TopicPartition(batch.topic, batch.partition)
+                    _add(found[partition], batch, versions=left[partition].versions)
+                if batches:
+                    deadline = Deadline(self._clock, _READ_TIMEOUT_MS)
+
+
+def _stretch(task: ActiveTask, store: str, end_offset: int) -> _Stretch:
+    """What the changelog of a store holds behind the offset up to which it is known to match the store."""
+    return _Stretch(
+        task.changelogs[store], task.log_ends[store], end_offset, task.state.keeps_versions(store)
+    )
+
+
+def _add(found: Found, batch: RecordBatch, *, versions: bool) -> None:
+    headers = batch.headers or [NO_HEADERS] * len(batch)
+    logged = zip(batch.values, batch.timestamps, headers, strict=True)
+    found.update(
+        ((key, last[1] if versions else _ANY_TIME), last)
+        for key, last in zip(batch.keys, logged, strict=True)
+        if key is not None
+    )
+
+
+def _not_read(left: Collection[_Stretch], consumer: Consumer) -> BrokerUnavailableError:
+    one, *others = left
+    return BrokerUnavailableError(
+        "A changelog cannot be read in time",
+        where=f"topic-partition {one.partition}, offsets {one.start_offset} to {one.end_offset}"
+        + (f" (and {len(others)} more)" if others else ""),
+        why=f"the position is {consumer.position(one.partition)},"
+        f" and nothing has arrived for {_READ_TIMEOUT_MS / 1000:g} s",
+    )
+
+
+def _warn_of(task: ActiveTask, error: StreamsError) -> None:
+    log.warning(
+        "task %s: its changelogs could not be corrected, so repeated records may count twice in its stores: %s",
+        task.task_id,
+        error,
+    )
 
 
 def _others(task: ActiveTask, store: str, found: Found) -> list[tuple[bytes, Logged]]:

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import TopicPartition as Location
 from confluent_kafka.admin import OffsetSpec
 
+from pystreams.broker.kafka import admin
 from pystreams.broker.kafka.admin import KafkaAdmin
 from pystreams.broker.port import TopicSpec
 from pystreams.errors import TopicError
@@ -42,3 +43,24 @@ def test_a_leader_that_does_not_know_the_topic_yet_is_asked_again(
     refused.append(TopicError("Offsets cannot be listed"))
     cluster.admin.create_topics([TopicSpec("new", 1)])
     assert not refused
+
+
+def test_more_partitions_than_a_controller_creates_at_once_are_asked_for_in_several_requests(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    """It refuses requests that need more than 10,000 records: an application with 50 stores in 200 partitions."""
+    monkeypatch.setattr(admin, "_NEW_PARTITIONS_MAX", 4)
+    client = cluster.admin._client
+    requests: list[list[str]] = []
+    real = client.create_topics
+
+    def create_topics(topics, **named):
+        requests.append([topic.topic for topic in topics])
+        return real(topics, **named)
+
+    monkeypatch.setattr(client, "create_topics", create_topics)
+    wanted = {"a": 3, "b": 1, "c": 2, "d": 9, "e": 1}
+    cluster.admin.create_topics([TopicSpec(*spec) for spec in wanted.items()])
+    assert requests == [["a", "b"], ["c"], ["d"], ["e"]]
+    counts = cluster.admin.partition_counts()
+    assert {name: counts[name] for name in wanted} == wanted

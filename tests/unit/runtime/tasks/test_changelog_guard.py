@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
 
 from pystreams.broker.port import CommittedOffset
 from pystreams.clock import ManualClock
-from pystreams.errors import BrokerUnavailableError, TaskMigratedError
+from pystreams.errors import BrokerUnavailableError, TaskMigratedError, TopicError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import Headers, RecordBatch
 from pystreams.runtime.tasks.changelog_guard import CHECK_INTERVAL_MS, ChangelogGuard, Undone
@@ -20,56 +21,66 @@ Record = tuple[bytes, bytes | None, int]
 
 
 class Changelog:
-    """A changelog, its consumer and its admin in one."""
+    """Changelogs, their consumer and their admin in one. ``records`` are those of ``LOG``."""
 
     def __init__(self) -> None:
-        self.records: list[Record] = []
+        self.partitions: defaultdict[TopicPartition, list[Record]] = defaultdict(list)
+        self.records = self.partitions[LOG]
         self.reads = 0
         self.away = False
+        self.deleted: TopicPartition | None = None
         self.beginning = 0
-        self._position = 0
+        self._positions: dict[TopicPartition, int] = {}
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         if self.away:
             raise BrokerUnavailableError("not now")
         self.reads += 1
-        self._position = positions[LOG]
-        assert self._position >= self.beginning, "out of range"
+        self._positions = dict(positions)
+        assert all(position >= self.beginning for position in positions.values()), "out of range"
+
+    def unassign(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            del self._positions[partition]
 
     def position(self, partition: TopicPartition) -> int:
-        return self._position
+        return self._positions[partition]
 
     def poll(self, timeout_ms: float) -> list[RecordBatch]:
-        start, self._position = self._position, len(self.records)
-        keys, values, times = zip(*self.records[start:], strict=True)
-        offsets = [*range(start, self._position)]
-        return [RecordBatch(*LOG, [*keys], [*values], [*times], offsets, None, self._position)]
+        if self.deleted in self._positions:
+            raise TopicError("deleted")
+        return [self._read(partition) for partition in self._positions]
+
+    def _read(self, partition: TopicPartition) -> RecordBatch:
+        start, end = self._positions[partition], len(self.partitions[partition])
+        self._positions[partition] = end
+        keys, values, times = zip(*self.partitions[partition][start:], strict=True)
+        return RecordBatch(*partition, [*keys], [*values], [*times], range(start, end), None, end)
 
     def close(self) -> None:
         pass
 
     def beginning_offsets(self, partitions: Any) -> dict[TopicPartition, int]:
-        return {LOG: self.beginning}
+        return dict.fromkeys(partitions, self.beginning)
 
     def end_offsets(self, partitions: Any, timeout_ms: float = 0) -> dict[TopicPartition, int]:
         if self.away:
             raise BrokerUnavailableError("not now")
-        return {LOG: len(self.records)}
+        return {partition: len(self.partitions[partition]) for partition in partitions}
 
 
 class Task:
     """A task with one timestamped store; with ``versions``, one of versions, each at one time."""
 
-    task_id = TaskId(0, 0)
-
-    def __init__(self, log: Changelog) -> None:
-        self._log = log
+    def __init__(self, log: Changelog, partition: int = 0) -> None:
+        self.task_id = TaskId(0, partition)
+        self._records = log.partitions[TopicPartition(LOG.topic, partition)]
         self.state = self
         self.versions = False
         self.store: dict[Any, tuple[bytes, int]] = {}
         #: What the store held at the last commit.
         self.before: dict[Any, tuple[bytes, int]] = {}
-        self.changelogs = {"counts": LOG}
+        self.changelogs = {"counts": TopicPartition(LOG.topic, partition)}
         self.logged = {"counts": 0}
         self.log_ends = {"counts": 0}
         self.committed = {TopicPartition("in", 0): CommittedOffset(1)}
@@ -77,7 +88,7 @@ class Task:
 
     def append(self, key: bytes, value: bytes | None, timestamp: int | None, headers: Any) -> None:
         self.logged["counts"] += 1
-        self._log.records.append((key, value, 99 if timestamp is None else timestamp))
+        self._records.append((key, value, 99 if timestamp is None else timestamp))
 
     def put(self, key: bytes, value: bytes, timestamp: int) -> None:
         self.store[self._place(key, timestamp)] = value, timestamp
@@ -225,6 +236,29 @@ def test_what_is_taken_back_is_followed_by_what_the_store_held_at_the_last_commi
     world.task.put(b"new", b"1", 2)
     assert world.guard.take_back([task]) == []
     assert world.log.records[-2:] == [(b"k", b"1", 1), (b"new", None, 99)]
+
+
+def test_what_many_tasks_take_back_is_read_at_once(world: World) -> None:
+    tasks: Any = [Task(world.log, partition) for partition in range(100)]
+    for number, task in enumerate(tasks[1:]):
+        task.put(b"k", b"%d" % number, 1)
+    world.guard.take_back(tasks)
+    assert world.log.reads == 1
+    assert [len(world.log.partitions[task.changelogs["counts"]]) for task in tasks] == [0, *[2] * 99]
+    assert all(world.log.partitions[task.changelogs["counts"]][-1] == (b"k", None, 99) for task in tasks[1:])
+
+
+def test_a_changelog_that_was_deleted_does_not_keep_others_from_being_taken_back(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    tasks: Any = [Task(world.log, partition) for partition in range(3)]
+    for task in tasks:
+        task.put(b"k", b"1", 1)
+    world.log.deleted = tasks[1].changelogs["counts"]
+    world.guard.take_back(tasks)
+    assert [len(world.log.partitions[task.changelogs["counts"]]) for task in tasks] == [2, 1, 2]
+    (message,) = caplog.messages
+    assert "task 0_1: its changelogs could not be corrected" in message
 
 
 def test_versions_that_are_taken_back_are_named_so_that_they_are_left_out(world: World) -> None:
