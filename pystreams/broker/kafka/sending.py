@@ -46,6 +46,9 @@ _FLUSH_TIMEOUT_S: Final = 30.0
 #: confluent-kafka keeps delivered records until their reports are polled, even if no callback is called. Polling after
 #: each so many records reuses the memory while it is still in the CPU's cache.
 _REPORT_RECORDS: Final = 500
+#: librdkafka sends a request for each partition, and the first one to a new partition takes the broker some
+#: milliseconds. With more changelogs than this, no more records wait at once, or the last ones would expire.
+_WAITING_MAX: Final = 2_000
 #: While a commit waits for a flush, it keeps its member alive this often.
 FLUSH_SLICE_S: Final = 0.5
 #: When records have not been acknowledged for this time, their leaders are looked up, again and again.
@@ -158,6 +161,8 @@ class RecordSender:
         if self._unreported == _REPORT_RECORDS:
             self._unreported = 0
             self._serve(self._client.poll, 0)
+            if len(self._changelogs) > _WAITING_MAX:
+                self._wait_for_room(topic)
         # Positional, because keyword arguments double the cost. librdkafka reads timestamp 0 as "now", so 1 replaces
         # it.
         try:
@@ -198,6 +203,14 @@ class RecordSender:
             )
         return partial(self._delivered, record=record) if self._refused_records.singly else None
 
+    def _wait_for_room(self, topic: str) -> None:
+        """Wait until few enough records are on their way."""
+        deadline = Deadline(SystemClock(), 1000 * self._room_timeout_s)
+        while len(self._client) > _WAITING_MAX and not self._failed_for_good():
+            if deadline.expired():
+                raise self._no_room(topic)
+            self._serve(self._client.poll, 0.05)
+
     def _send_later(self, arguments: tuple[Any, ...]) -> None:
         """The local queue is full: wait until it has room."""
         deadline = Deadline(SystemClock(), 1000 * self._room_timeout_s)
@@ -207,16 +220,19 @@ class RecordSender:
                 self._produce(*arguments)
             except BufferError:
                 if deadline.expired():
-                    raise BrokerUnavailableError(
-                        "Records cannot be written: the local queue is full",
-                        where=f"{self._where}, topic {arguments[0]}",
-                        why=f"{len(self._client)} records wait for the broker's acknowledgement",
-                        hint="is the broker reachable, and are enough replicas in sync?",
-                    ) from None
+                    raise self._no_room(arguments[0]) from None
             except KafkaException as exception:
                 raise self._refused_at_once(exception, arguments[0], arguments[3]) from None
             else:
                 return
+
+    def _no_room(self, topic: str) -> BrokerUnavailableError:
+        return BrokerUnavailableError(
+            "Records cannot be written: the local queue is full",
+            where=f"{self._where}, topic {topic}",
+            why=f"{len(self._client)} records wait for the broker's acknowledgement",
+            hint="is the broker reachable, and are enough replicas in sync?",
+        )
 
     def _flush(self, member: GroupMember | None) -> None:
         deadline = Deadline(SystemClock(), 1000 * _FLUSH_TIMEOUT_S)

@@ -1,189 +1,158 @@
-"""Spreads the active tasks evenly over the members, by preference where they are and where their state is.
+"""Spreads the active tasks evenly over the processes and their threads, by preference where they are and where their
+state is.
 
-The rules, in this order: every task has one owner; tasks are spread evenly over the members, within each sub-topology
-and over all, and over processes in proportion to their members (counts differ by one at most); with a rack-aware
-strategy, few partitions are read from another rack and few tasks change their process, weighted by the costs in the
-settings; a stateful task goes where its state is; a task stays with its owner. All but the first two are weighted
-preferences, and the assignment maximizes their sum within an even spread: a least-cost flow, so that only the necessary
-tasks move. With ``min_traffic`` it need not be even within each sub-topology.
+The rules, in this order: every task has one owner; tasks are spread evenly, within each sub-topology and over all, over
+the processes in proportion to their threads, and over the threads of each process (each gets its share, rounded down or
+up); with a rack-aware strategy, few partitions are read from another rack and few tasks change their process, weighted
+by the costs in the settings; a stateful task goes where its state is; a task stays in its process; a task stays with
+its thread. All but the first two are weighted preferences. The spread over the processes maximizes their sum
+(``even_deal``), so that only the necessary tasks change their process; then the spread over each one's threads does.
+With ``min_traffic`` a process need not get an even share of each sub-topology.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
 from pystreams.ids import TaskId
-from pystreams.runtime.group.flow import FlowNetwork
+from pystreams.runtime.group.even_deal import Places, Wish, deal
 from pystreams.runtime.group.situation import Situation
 
 #: The weights of the preferences. A stateful task goes to a process that: is ready to run it, has the least lag, runs
-#: it now, keeps a standby of it, prepares to run it. A task goes to a thread that: runs it now, keeps a standby of it.
+#: it now, keeps a standby of it, prepares to run it. A stateless one goes to the process that runs it now.
 _READY: Final = 16
 _FURTHEST: Final = 6
-_SAME_PROCESS: Final = 3
+_SAME_PROCESS: Final = 5
+_STANDBY_PROCESS: Final = 2
+_COMING: Final = 5
+_SAME_PROCESS_STATELESS: Final = 2
+#: Within its process, a task goes to a thread that: runs it now, keeps a standby of it.
 _SAME_THREAD: Final = 2
-_STANDBY_PROCESS: Final = 1
 _STANDBY_THREAD: Final = 1
-_COMING: Final = 4
-#: The costs of racks come before these.
-_RACKS_FIRST: Final = 64
+
+#: The way to all threads of a process.
+_ANY_THREAD: Final = "any"
 
 
-class _Wish(NamedTuple):
-    """The preferences of a task, as costs: of members (by index), of processes, and of all others by rack."""
+@dataclass(frozen=True, slots=True)
+class _Preferences:
+    """The sums of the weights for a task: of processes, and of threads, by the index of the member."""
 
-    members: tuple[tuple[int, int], ...]
-    processes: tuple[tuple[str, int], ...]
-    racks: tuple[tuple[str, int], ...]
+    processes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    threads: dict[int, int] = field(default_factory=lambda: defaultdict(int))
 
 
 def spread_evenly(situation: Situation) -> dict[TaskId, int]:
     """For each task the index of its member in ``situation.members``, of which there must be one."""
-    groups: dict[int, list[TaskId]] = defaultdict(list)
-    for task in situation.tasks:
-        groups[task.subtopology].append(task)
-    wishes = {task: _wish(situation, task) for task in situation.tasks}
-    network = _network(situation, groups, wishes)
-    dealt: dict[TaskId, int] = {}
-    for subtopology, group in groups.items():
-        dealt.update(_deal(situation, network, subtopology, group, wishes))
-    return dealt
+    preferences = {task: _preferences(situation, task) for task in situation.tasks}
+    tasks_of: dict[str, list[TaskId]] = defaultdict(list)
+    for task, process_id in _over_processes(situation, preferences).items():
+        tasks_of[process_id].append(task)
+    spread: dict[TaskId, int] = {}
+    for process_id, tasks in tasks_of.items():
+        indexes = [situation.indexes[member.member_id] for member in situation.processes[process_id].members]
+        wishes = {task: _wish_for_thread(preferences[task], indexes) for task in tasks}
+        spread.update(deal(wishes, Places(dict.fromkeys(indexes, 1), {_ANY_THREAD: indexes})))
+    return spread
 
 
-def _wish(situation: Situation, task: TaskId) -> _Wish:
-    of_process: dict[str, int] = defaultdict(int)
-    of_member: dict[int, int] = defaultdict(int)
+def _preferences(situation: Situation, task: TaskId) -> _Preferences:
+    wanted = _Preferences()
     owner = situation.owners.get(task)
-    if task in situation.facts.stateful:
-        ready = situation.ready(task)
-        # If all processes are ready, this decides nothing.
-        if len(ready) < len(situation.processes):
-            for process in ready:
-                of_process[process] += _READY
-        furthest = situation.furthest(task)
-        if len(furthest) < len(situation.processes):
-            for process in furthest:
-                of_process[process] += _FURTHEST
-        if owner is not None:
-            of_process[owner.process_id] += _SAME_PROCESS
-        for holder in situation.standby_holders.get(task, ()):
-            # A standby that is far behind is no better than no state, unless the task has been meant to come.
-            if holder.process_id in ready:
-                of_process[holder.process_id] += _STANDBY_PROCESS
-            elif task in holder.coming:
-                of_process[holder.process_id] += _COMING
-            else:
-                continue
-            of_member[_index(situation, holder.member_id)] += _STANDBY_THREAD
+    stateful = task in situation.facts.stateful
     if owner is not None:
-        of_member[_index(situation, owner.member_id)] += _SAME_THREAD
-    racks = (
-        sorted({process.rack for process in situation.processes.values()}) if situation.rack_aware else [""]
+        wanted.processes[owner.process_id] += _SAME_PROCESS if stateful else _SAME_PROCESS_STATELESS
+        wanted.threads[situation.indexes[owner.member_id]] += _SAME_THREAD
+    if not stateful:
+        return wanted
+    ready = situation.ready(task)
+    for able, weight in ((ready, _READY), (situation.furthest(task), _FURTHEST)):
+        # If all processes are, this decides nothing.
+        if len(able) < len(situation.processes):
+            for process_id in able:
+                wanted.processes[process_id] += weight
+    for holder in situation.standby_holders.get(task, ()):
+        # A standby that is far behind is no better than no state, unless the task has been meant to come.
+        if holder.process_id in ready:
+            wanted.processes[holder.process_id] += _STANDBY_PROCESS
+        elif task in holder.coming:
+            wanted.processes[holder.process_id] += _COMING
+        else:
+            continue
+        wanted.threads[situation.indexes[holder.member_id]] += _STANDBY_THREAD
+    return wanted
+
+
+def _over_processes(situation: Situation, preferences: Mapping[TaskId, _Preferences]) -> dict[TaskId, str]:
+    """The process of each task."""
+    aware = situation.rack_aware
+    rack_of = {name: process.rack if aware else "" for name, process in situation.processes.items()}
+    ways: dict[Hashable, list[str]] = defaultdict(list)
+    for name, rack in rack_of.items():
+        ways["rack", rack].append(name)
+    # However many tasks have to give up all their other preferences for it, the least cost of racks wins.
+    per_rack_cost = 1 + sum(max(wanted.processes.values(), default=0) for wanted in preferences.values())
+    wishes = {
+        task: _wish_for_process(situation, task, wanted, rack_of, per_rack_cost)
+        for task, wanted in preferences.items()
+    }
+    places = Places(
+        {name: process.threads for name, process in situation.processes.items()},
+        ways,
+        even_within=not (aware and situation.settings.rack_aware_assignment_strategy == "min_traffic"),
     )
-    cost_of = {rack: _rack_cost(situation, task, rack) for rack in racks}
-    moves = _RACKS_FIRST * situation.settings.non_overlap_cost if situation.rack_aware and owner else 0
-
-    def cost(process_id: str) -> int:
-        rack = situation.processes[process_id].rack if situation.rack_aware else ""
-        stays = owner is not None and owner.process_id == process_id
-        return cost_of[rack] + (0 if stays else moves) - of_process.get(process_id, 0)
-
-    if owner is not None and moves:
-        of_process[owner.process_id] += 0
-    members = situation.members
-    return _Wish(
-        tuple((index, cost(members[index].process_id) - worth) for index, worth in sorted(of_member.items())),
-        tuple((process, cost(process)) for process in sorted(of_process)),
-        tuple((rack, cost_of[rack] + moves) for rack in racks),
-    )
+    return _from_full_threads(situation, wishes, deal(wishes, places))
 
 
-def _rack_cost(situation: Situation, task: TaskId, rack: str) -> int:
-    if not situation.rack_aware:
-        return 0
-    return _RACKS_FIRST * situation.settings.traffic_cost * situation.crossing(task, rack)
+def _wish_for_process(
+    situation: Situation, task: TaskId, wanted: _Preferences, rack_of: Mapping[str, str], per_rack_cost: int
+) -> Wish:
+    """The preferences of a task as costs: of processes, and of all others by rack."""
+    settings, owner = situation.settings, situation.owners.get(task)
+    racks = {
+        rack: per_rack_cost * settings.traffic_cost * situation.crossing(task, rack) if rack else 0
+        for rack in sorted(set(rack_of.values()))
+    }
+    processes = {name: racks[rack_of[name]] - weight for name, weight in sorted(wanted.processes.items())}
+    if situation.rack_aware and owner is not None:
+        processes[owner.process_id] -= per_rack_cost * settings.non_overlap_cost
+    return (*processes.items(), *((("rack", rack), cost) for rack, cost in racks.items()))
 
 
-def _index(situation: Situation, member_id: str) -> int:
-    return situation.indexes[member_id]
+def _wish_for_thread(wanted: _Preferences, indexes: list[int]) -> Wish:
+    """The preferences of a task as costs: of the threads of its process, and of all others."""
+    threads = ((index, -wanted.threads[index]) for index in indexes if index in wanted.threads)
+    return (*threads, (_ANY_THREAD, 0))
 
 
-def _network(
-    situation: Situation, groups: Mapping[int, Sequence[TaskId]], wishes: Mapping[TaskId, _Wish]
-) -> FlowNetwork:
-    """The solved network: source, equal tasks, (sub-topology, rack), (sub-topology, process), (sub-topology, member),
-    member, process, sink."""
-    network = FlowNetwork()
-    members, total = situation.members, len(situation.tasks)
-    even_within = (
-        situation.settings.rack_aware_assignment_strategy != "min_traffic" or not situation.rack_aware
-    )
-    for subtopology, group in groups.items():
-        equals: dict[_Wish, int] = defaultdict(int)
-        for task in group:
-            equals[wishes[task]] += 1
-        for wish, amount in equals.items():
-            network.edge("source", (subtopology, wish), amount)
-            for target, cost in (*wish.members, *wish.processes):
-                network.edge((subtopology, wish), (subtopology, target), amount, cost=cost)
-            for rack, cost in wish.racks:
-                network.edge((subtopology, wish), (subtopology, "rack", rack), amount, cost=cost)
-        low, high = _share(len(group), 1, len(members)) if even_within else (0, len(group))
-        for process in situation.processes.values():
-            rack = process.rack if situation.rack_aware else ""
-            network.edge((subtopology, "rack", rack), (subtopology, process.process_id), len(group))
-        for index, member in enumerate(members):
-            network.edge((subtopology, member.process_id), (subtopology, index), high)
-            network.edge((subtopology, index), index, high, lower=low)
-    low, high = _share(total, 1, len(members))
-    for index, member in enumerate(members):
-        network.edge(index, member.process_id, high, lower=low)
-    for process in situation.processes.values():
-        low, high = _share(total, process.threads, len(members))
-        network.edge(process.process_id, "sink", high, lower=low)
-    network.solve("source", "sink", total)
-    return network
+def _from_full_threads(
+    situation: Situation, wishes: Mapping[TaskId, Wish], process_of: Mapping[TaskId, str]
+) -> dict[TaskId, str]:
+    """The process of each task, with another choice among tasks that have equal wishes: those leave a process whose
+    threads have the most, so that fewer of the others have to go to another of its threads."""
+    owners = situation.owners
+    equals: dict[tuple[int, Wish, str], list[TaskId]] = defaultdict(list)
+    over_all, within = Counter[str](), Counter[tuple[str, int]]()
+    for task in situation.tasks:
+        if task in owners:
+            equals[task.subtopology, wishes[task], owners[task].process_id].append(task)
+            over_all[owners[task].member_id] += 1
+            within[owners[task].member_id, task.subtopology] += 1
 
+    def fullness(task: TaskId) -> tuple[int, int]:
+        member_id = owners[task].member_id
+        return over_all[member_id], within[member_id, task.subtopology]
 
-def _share(amount: int, share: int, of: int) -> tuple[int, int]:
-    """``amount * share / of``, rounded down and up."""
-    return amount * share // of, -(-amount * share // of)
-
-
-def _deal(
-    situation: Situation,
-    network: FlowNetwork,
-    subtopology: int,
-    group: Sequence[TaskId],
-    wishes: Mapping[TaskId, _Wish],
-) -> dict[TaskId, int]:
-    """Choose the tasks for the network's counts: at each node, the tasks that have come go on in turn."""
-    at: dict[Hashable, list[TaskId]] = defaultdict(list)
-    for task in group:
-        at[wishes[task]].append(task)
-
-    def go_on(start: Hashable, node: Hashable, targets: Sequence[Hashable], ends: Sequence[Hashable]) -> None:
-        counts = [network.flow(node, end) for end in ends]
-        turn = -1
-        for task in sorted(at.pop(start, ())):
-            turn = next(i % len(ends) for i in range(turn + 1, turn + 1 + len(ends)) if counts[i % len(ends)])
-            counts[turn] -= 1
-            at[targets[turn]].append(task)
-
-    for wish in list(at):
-        assert isinstance(wish, _Wish)
-        named: list[Hashable] = [target for target, _ in (*wish.members, *wish.processes)]
-        racks: list[Hashable] = [("rack", rack) for rack, _ in wish.racks]
-        ends = [(subtopology, target) for target in named] + [
-            (subtopology, "rack", rack) for rack, _ in wish.racks
-        ]
-        go_on(wish, (subtopology, wish), named + racks, ends)
-    processes = list(situation.processes)
-    for key in [key for key in at if isinstance(key, tuple)]:
-        go_on(key, (subtopology, *key), processes, [(subtopology, process) for process in processes])
-    for process_id in processes:
-        indexes = [i for i, member in enumerate(situation.members) if member.process_id == process_id]
-        go_on(process_id, (subtopology, process_id), indexes, [(subtopology, index) for index in indexes])
-    return {task: index for index, tasks in at.items() if isinstance(index, int) for task in tasks}
+    chosen = dict(process_of)
+    for (subtopology, _, process_id), tasks in equals.items():
+        goals = [process_of[task] for task in tasks if process_of[task] != process_id]
+        chosen.update(dict.fromkeys(tasks, process_id))
+        for goal in goals:
+            leaves = max((task for task in tasks if chosen[task] == process_id), key=fullness)
+            chosen[leaves] = goal
+            over_all[owners[leaves].member_id] -= 1
+            within[owners[leaves].member_id, subtopology] -= 1
+    return chosen

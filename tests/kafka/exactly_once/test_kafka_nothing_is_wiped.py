@@ -54,3 +54,21 @@ def test_after_kill_9_only_what_the_store_lacks_is_restored(cluster: Cluster, wo
     assert sum(listener.ended.values()) <= changes(cluster) - in_the_store
     words.done()
     words.check()
+
+
+def test_a_process_that_is_killed_again_and_again_while_it_comes_back_goes_on(
+    cluster: Cluster, words: WordCounts
+):
+    """Each time with an open transaction or in the middle of a restore, whatever it has just come to."""
+    words.write(300)
+    for _ in range(3):
+        process = words.start("state")
+        eventually(lambda: words.members() == 1, "it has joined")
+        words.write(100)
+        process.kill()
+        process.wait()
+        cluster.remove_members(APPLICATION)
+    words.start("state")
+    words.done()
+    words.stop_all()
+    words.check()

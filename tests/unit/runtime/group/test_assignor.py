@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from pystreams.runtime.group.assignor import Assignment, assign_tasks
 from pystreams.runtime.group.situation import AssignorMember, AssignorSettings, Situation, TaskFacts
 from tests.unit.runtime.group.assignor_kit import (
+    Shares,
     facts_of,
-    holding,
     lived,
     members_of,
+    owners_of,
     processes_of,
     settings,
+    settled,
     tasks_of,
 )
 
@@ -232,15 +234,8 @@ def test_warm_ups_lead_to_an_even_assignment_that_lasts(
     members = lived(assign_tasks(facts, members, wanted), members, facts.ends)
     known = {member.member_id: member for member in members}
     members = [known.get(m.member_id, m) for m in in_zones(members_of(*now), zones)]
-    rounds = 0
-    given = assign_tasks(facts, members, wanted)
-    while given.pending:
-        rounds += 1
-        assert rounds <= 2 * (1 + standbys) * len(facts.tasks), "it goes on for ever"
-        members = lived(given, members, facts.ends)
-        given = assign_tasks(facts, members, wanted)
-    counts = [len(tasks) for tasks in given.active.values()]
-    assert max(counts) - min(counts) <= 1
+    given, members = settled(facts, members, wanted)
+    assert Shares(facts.tasks, members).are_kept(owners_of(given.active, members))
     assert assign_tasks(facts, lived(given, members, facts.ends), wanted) == given
 
 
@@ -270,31 +265,3 @@ def test_standbys_are_spread_evenly(widths: list[int], processes: int, standbys:
     given = assign_tasks(facts, members, settings(num_standby_replicas=standbys))
     counts = [len(given.active[m.member_id]) + len(given.standbys[m.member_id]) for m in members]
     assert max(counts) - min(counts) <= 1
-
-
-@given(st.integers(1, 6), st.integers(1, 3), st.integers(1, 3))
-@examples(max_examples=40, deadline=None)
-def test_with_state_that_is_ready_everywhere_only_the_necessary_tasks_move(
-    width: int, before: int, now: int
-) -> None:
-    tasks = tasks_of(width)
-    facts = facts_of(tasks)
-    held = assign_tasks(facts, members_of(*[1] * before)).active
-    members = holding(members_of(*[1] * now), held)
-    given = assign_tasks(facts, members).active
-    kept = sum(len(set(given[m.member_id]) & m.owned) for m in members)
-    low = width // now
-    most = max(
-        sum(min(len(m.owned), low + extra) for m, extra in zip(members, extras, strict=True))
-        for extras in _distributions(width - low * now, now)
-    )
-    assert kept == most
-
-
-def _distributions(units: int, places: int) -> list[tuple[int, ...]]:
-    """All ways to give at most one unit to each place."""
-    if not places:
-        return [()] if not units else []
-    return [
-        (here, *rest) for here in (0, 1) if here <= units for rest in _distributions(units - here, places - 1)
-    ]

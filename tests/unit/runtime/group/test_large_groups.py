@@ -9,7 +9,7 @@ import pytest
 
 from pystreams.ids import TaskId
 from pystreams.runtime.group.assignor import Assignment, assign_tasks
-from pystreams.runtime.group.situation import AssignorMember
+from pystreams.runtime.group.situation import AssignorMember, AssignorSettings, TaskFacts
 from tests.unit.runtime.group.assignor_kit import facts_of, lived, settings
 
 TASKS = [TaskId(subtopology, partition) for subtopology in range(10) for partition in range(100)]
@@ -28,6 +28,7 @@ def group_of(processes: range, before: Assignment) -> list[AssignorMember]:
             f"t{p:02}",
             state={task: choose.choice((50, END - 50)) for task in choose.sample(TASKS, 100)},
             tags={"zone": "abc"[p % 3]},
+            rack="abc"[p % 3],
         )
         for p in processes
     ]
@@ -40,7 +41,20 @@ def group_of(processes: range, before: Assignment) -> list[AssignorMember]:
 )
 def test_a_thousand_tasks_are_given_to_fifty_members_in_a_second(now: range, standbys: int) -> None:
     wanted = settings(num_standby_replicas=standbys, rack_aware_assignment_tags=("zone",))
-    facts = facts_of(TASKS, END)
+    assigned = assigned_in_a_second(facts_of(TASKS, END), now, wanted)
+    assert sum(map(len, assigned.standbys.values())) == standbys * len(TASKS)
+
+
+@pytest.mark.parametrize("strategy", ["min_traffic", "balance_subtopology"])
+def test_as_soon_if_racks_matter(strategy: str) -> None:
+    choose = random.Random(7)
+    racks = {task: [frozenset(choose.sample("abc", 2))] for task in TASKS}
+    facts = facts_of(TASKS, END, racks=racks, changelog_racks=racks)
+    assigned_in_a_second(facts, range(51), settings(rack_aware_assignment_strategy=strategy))
+
+
+def assigned_in_a_second(facts: TaskFacts, now: range, wanted: AssignorSettings) -> Assignment:
+    """What these processes get, of which those of ``range(50)`` had the tasks before."""
     before = assign_tasks(facts, group_of(range(50), Assignment({}, {}, {}, {})), wanted)
     members = group_of(now, before)
     # Beside other programs the processor may be twice as slow for a moment: one of three times has to be fast.
@@ -53,4 +67,4 @@ def test_a_thousand_tasks_are_given_to_fifty_members_in_a_second(now: range, sta
             break
     assert min(times_s) < 1
     assert sorted(task for tasks in assigned.active.values() for task in tasks) == TASKS
-    assert sum(map(len, assigned.standbys.values())) == standbys * len(TASKS)
+    return assigned

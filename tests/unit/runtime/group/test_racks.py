@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -14,11 +14,18 @@ from pystreams.ids import TaskId
 from pystreams.runtime.group.assignor import assign_tasks
 from pystreams.runtime.group.situation import AssignorMember, Situation, TaskFacts
 from tests.unit.runtime.group.assignor_kit import (
+    Shares,
     facts_of,
+    few_owners,
+    few_tasks,
+    few_threads,
     holding,
     members_of,
+    owners_of,
+    owning,
     processes_of,
     settings,
+    settled,
     tasks_of,
 )
 
@@ -105,20 +112,71 @@ def test_a_standby_is_in_another_rack_than_its_task() -> None:
     assert all(rack_of[active[task][0]] != rack_of[standbys[task][0]] for task in tasks)
 
 
-@given(
-    st.lists(st.sampled_from("abc"), min_size=1, max_size=6),
-    st.lists(st.sampled_from("abc"), min_size=1, max_size=3),
-)
-@examples(max_examples=60, deadline=None)
-def test_no_even_assignment_has_less_traffic(of_tasks: list[str], of_processes: list[str]) -> None:
-    tasks, members = tasks_of(len(of_tasks)), in_racks(*of_processes)
-    facts = located(tasks, "".join(of_tasks))
-    given = assign_tasks(facts, members, settings(rack_aware_assignment_strategy="min_traffic"))
-    found = crossing(facts, members, {task: places[0] for task, places in processes_of(given.active).items()})
-    names = [m.process_id for m in members]
-    least = min(
-        crossing(facts, members, dict(zip(tasks, owners, strict=True)))
-        for owners in itertools.product(names, repeat=len(tasks))
-        if max(map(owners.count, names)) - min(map(owners.count, names)) <= 1
+def test_traffic_counts_more_than_state_however_many_tasks_have_to_go_elsewhere() -> None:
+    """Task 0 can be read in its rack only if each task goes one process further."""
+    tasks, racks = tasks_of(6), "abcdef"
+    located_twice = {task: [{racks[task.partition], racks[task.partition - 1]}] for task in tasks[1:]}
+    facts = facts_of(tasks, BIG, racks={tasks[0]: [{"f"}], **located_twice})
+    members = owning(in_racks(*racks), tasks, range(6), BIG)
+    wanted = settings(
+        rack_aware_assignment_strategy="min_traffic",
+        rack_aware_assignment_traffic_cost=7,
+        rack_aware_assignment_non_overlap_cost=1,
     )
-    assert found == least
+    given, members = settled(facts, members, wanted)
+    owners = {task: m.process_id for task, m in owners_of(given.active, members).items()}
+    assert crossing(facts, members, owners) == 0
+
+
+places = st.frozensets(st.sampled_from("abc"), min_size=1, max_size=2)
+#: For each of up to six tasks the racks of the replicas of its input partitions.
+partitions = st.lists(st.lists(places, min_size=1, max_size=2), min_size=6, max_size=6)
+#: For each of up to six processes.
+of_processes = st.lists(st.sampled_from("abc"), min_size=6, max_size=6)
+
+
+@given(
+    few_tasks,
+    partitions,
+    few_threads,
+    of_processes,
+    few_owners,
+    st.sampled_from([1, BIG]),
+    st.sampled_from(["min_traffic", "balance_subtopology"]),
+    st.sampled_from([(None, None), (10, 0), (1, 1), (2, 3), (0, 1)]),
+)
+@examples(max_examples=200)
+def test_no_even_assignment_costs_less(
+    widths: list[int],
+    partitions: list[list[frozenset[str]]],
+    threads: list[int],
+    of_processes: list[str],
+    owners: list[int],
+    end: int,
+    strategy: str,
+    costs: tuple[int | None, int | None],
+) -> None:
+    tasks = tasks_of(*widths)
+    facts = facts_of(tasks, end, racks=dict(zip(tasks, partitions, strict=False)))
+    rack_of = {f"p{number}": rack for number, rack in enumerate(of_processes)}
+    members = [
+        replace(m, rack=rack_of[m.process_id]) for m in owning(members_of(*threads), tasks, owners, end)
+    ]
+    before = {task: m.process_id for m in members for task in m.owned}
+    wanted = settings(
+        rack_aware_assignment_strategy=strategy,
+        rack_aware_assignment_traffic_cost=costs[0],
+        rack_aware_assignment_non_overlap_cost=costs[1],
+    )
+    traffic, move = 10 if costs[0] is None else costs[0], 1 if costs[1] is None else costs[1]
+
+    def cost(given: Mapping[TaskId, AssignorMember]) -> int:
+        owner_of = {task: m.process_id for task, m in given.items()}
+        moves = sum(owner_of[task] != process for task, process in before.items())
+        return traffic * crossing(facts, members, owner_of) + move * moves
+
+    assigned, _ = settled(facts, members, wanted)
+    after = owners_of(assigned.active, members)
+    shares = Shares(tasks, members, within=strategy == "balance_subtopology")
+    assert shares.are_kept(after)
+    assert cost(after) == min(map(cost, shares.all_even()))
