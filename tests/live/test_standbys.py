@@ -14,6 +14,7 @@ import pytest
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.threads.thread_state import ThreadState
+from tests.broker.following import LONG_SESSION_MS
 from tests.live.counted_input import CountedInput
 from tests.live.standby_worker import counting
 from tests.live.support import Log, eventually, running
@@ -23,6 +24,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.both_logs]
 ROOT = Path(__file__).parents[2]
 PARTITIONS = 3
 TASKS = {TaskId(0, partition) for partition in range(PARTITIONS)}
+#: How many of the keys k0 to k299 murmur2 puts into each partition. Kafka Streams restored 205 records when partitions
+#: 0 and 2 moved.
+KEYS = {0: 98, 1: 95, 2: 107}
+CHANGELOG = "standbys-counts-changelog"
+#: Nothing is committed before the end: until then the cache holds one entry for each key.
+AT_THE_END = 600_000
 
 
 class Restores:
@@ -111,18 +118,53 @@ def test_who_is_left_alone_restores_nothing_and_tasks_go_back_and_forth(log: Log
     written.wait_until_counted()
 
 
-def test_without_a_standby_the_one_that_is_left_alone_restores_what_it_lacks(log: Log) -> None:
-    written = Input(log)
-    one = Process(log, "one")
-    running(one.streams)
-    two = Process(log, "two")
-    eventually(lambda: one.active and two.active and one.active | two.active == TASKS, "both have tasks")
+def divided(log: Log, written: Input, **settings: Any) -> tuple[Process, Process]:
+    """Two processes that divide the tasks before there is anything to process, so that neither has state of what the
+    other one runs. The one with two tasks comes first. No session ends: a member that a busy machine delays would be
+    replaced, and its tasks would move once more."""
+    log.broker = log.broker_with(session_timeout_ms=LONG_SESSION_MS)
+    processes = [Process(log, "one", **settings), Process(log, "two", **settings)]
+    eventually(
+        lambda: (
+            sorted(len(process.active) for process in processes) == [1, 2]
+            and processes[0].active | processes[1].active == TASKS
+        ),
+        f"the tasks are divided: {[process.active for process in processes]}",
+    )
     written.write(3_000)
+    processes.sort(key=lambda process: -len(process.active))
+    return processes[0], processes[1]
+
+
+def test_with_a_standby_the_one_that_is_left_alone_restores_none_of_3_000_records(log: Log) -> None:
+    written = Input(log)
+    leaves, stays = divided(log, written, num_standby_replicas=1)
     written.wait_until_counted()
-    assert not one.standbys
-    two.streams.close()
-    eventually(lambda: one.active == TASKS, "all tasks in one process")
-    assert one.restores.records.total() > 0
+    share(leaves, stays)
+    assert (leaves.standbys.keys(), stays.standbys.keys()) == (stays.active, leaves.active)
+    leaves.streams.close()
+    eventually(lambda: stays.active == TASKS, "all tasks in one process")
+    assert stays.restores.records.total() == 0
+    written.write(500)
+    written.wait_until_counted()
+
+
+def test_without_a_standby_the_one_that_is_left_alone_restores_each_key_that_has_moved(log: Log) -> None:
+    written = Input(log)
+    leaves, stays = divided(log, written, commit_interval_ms=AT_THE_END)
+    processed = (leaves.streams.progress, stays.streams.progress)
+    eventually(lambda: sum(progress().records for progress in processed) == 3_000, "all is processed")
+    assert not leaves.standbys | stays.standbys
+    moved = {task.partition for task in leaves.active}
+    leaves.streams.close()
+    eventually(lambda: stays.active == TASKS, "all tasks in one process")
+    assert stays.restores.records == {partition: KEYS[partition] for partition in moved}
+    for partition in moved:
+        keys = [line.key for line in log.lines(TopicPartition(CHANGELOG, partition)).values()]
+        inputs = log.lines(TopicPartition("in", partition)).values()
+        assert sorted(keys) == sorted({line.key for line in inputs})
+    stays.streams.close()
+    written.wait_until_counted()
 
 
 def goes_on_when_the_other_is_killed(one: Process, written: Input, *arguments: str) -> None:

@@ -82,6 +82,8 @@ class KafkaMember:
         self._sent_data = b""
         self._claims: frozenset[TopicPartition] = frozenset()
         self._announced: frozenset[TopicPartition] = frozenset()
+        #: The generation of the last assignment, also after a loss, so that each join has data of its own. With the
+        #: same data as before, a member may stay in its generation, where late requests are still accepted.
         self._claimed_generation = -1
         self._assigned: Assigned | None = None  # read, but not claimed yet
         self._lost = False
@@ -356,7 +358,7 @@ class KafkaMember:
     def _subscription(self) -> tuple[bytes, frozenset[TopicPartition], int]:
         claims = frozenset() if self._lost else self._claims
         self._announced = claims
-        return self._sent_data, claims, -1 if self._lost else self._claimed_generation
+        return self._sent_data, claims, self._claimed_generation
 
     def _note_assignment(
         self, partitions: tuple[TopicPartition, ...], user_data: bytes, generation: int
@@ -366,5 +368,4 @@ class KafkaMember:
 
     def _note_loss(self) -> None:
         if not self._closing:
-            self._claimed_generation = -1
             self._lost = True

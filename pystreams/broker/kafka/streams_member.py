@@ -18,6 +18,7 @@ import threading
 import time
 import uuid
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from kafka import errors
@@ -111,6 +112,8 @@ class StreamsGroupMember:
         self._again = False
         #: Whether the claimed tasks have still to be sent to the broker.
         self._unreported = True
+        #: Whether it has to leave before it joins again: in the epoch that it has, late requests would be accepted.
+        self._must_leave = False
         self._endpoint_epoch = beats.NO_ENDPOINTS
         self._places = beats.Places()
         #: When the broker last sent the places.
@@ -326,6 +329,8 @@ class StreamsGroupMember:
 
     def _beat(self) -> None:
         if self._standing is Standing.JOINING:
+            if self._must_leave:
+                self._ask_to_leave(_REQUEST_TIMEOUT_MS)
             self._check_topology()
         request = self._next_request()
         if request is None:
@@ -335,7 +340,7 @@ class StreamsGroupMember:
         except HeartbeatRefusedError as error:
             self._take_refusal(error)
         else:
-            self._take(answer)
+            self._take(answer, joins=request.member_epoch == beats.JOIN_EPOCH)
 
     def _check_topology(self) -> None:
         """The broker compares the topics alone, and would let two versions of a program work side by side."""
@@ -358,10 +363,11 @@ class StreamsGroupMember:
             endpoint_epoch = self._endpoint_epoch if known else beats.NO_ENDPOINTS
             return beats.heartbeat(self._group, self._member_id, self._epoch, endpoint_epoch, **fields)
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: Answer, *, joins: bool) -> None:
         now_ms = SystemClock().monotonic_ms()
         with self._mutex:
-            if self._standing is Standing.JOINING:
+            # The membership for which a request was sent may be over when it is answered.
+            if self._standing is Standing.JOINING and joins:
                 self._enter(Standing.MEMBER)
             if self._standing is not Standing.MEMBER:
                 return
@@ -422,11 +428,18 @@ class StreamsGroupMember:
     def _leave(self) -> None:
         if not self.can_commit():
             return
-        request = beats.heartbeat(self._group, self._member_id, beats.LEAVE_EPOCH)
+        self._must_leave = True
         try:
-            self._connection.ask(request, beats.read, _LEAVE_TIMEOUT_MS)
+            self._ask_to_leave(_LEAVE_TIMEOUT_MS)
         except (errors.KafkaError, BrokerError) as error:
             log.warning("%s: could not leave the group: %s", self._where, error)
+
+    def _ask_to_leave(self, timeout_ms: float) -> None:
+        request = beats.heartbeat(self._group, self._member_id, beats.LEAVE_EPOCH)
+        # If it is refused, the group does not have the member.
+        with suppress(HeartbeatRefusedError):
+            self._connection.ask(request, beats.read, timeout_ms)
+        self._must_leave = False
 
     def _removed(self, why: str) -> TaskMigratedError:
         self._lose(why)

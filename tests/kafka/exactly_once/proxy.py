@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-#: The requests of a commit (also that of a broker to itself), and the one that finds the brokers, by their numbers in
-#: the protocol.
+#: The requests of a commit (also that of a broker to itself), the one that finds the brokers, and the one by which a
+#: member joins and leaves whose tasks the broker assigns, by their numbers in the protocol.
 APIS = {
     "Metadata": 3,
     "Produce": 0,
@@ -26,12 +26,10 @@ APIS = {
     "EndTxn": 26,
     "WriteTxnMarkers": 27,
     "TxnOffsetCommit": 28,
+    "StreamsGroupHeartbeat": 88,
 }
 
 Fate = Literal["lost", "unanswered", "late", "changed"]
-
-#: How long a late request stays on its way after its client has lost the connection.
-LATE_S = 1.0
 
 
 class Request(NamedTuple):
@@ -54,6 +52,8 @@ class Fault:
     client: str = ""
     skip: int = 0
     count: int = 1
+    #: How long a late request stays on its way after its client has lost the connection.
+    late_s: float = 1.0
     #: Called instead of losing the connection: with ``lost`` before the broker gets the request, with ``unanswered``
     #: when it has answered.
     instead: Callable[[], None] | None = None
@@ -94,6 +94,9 @@ class Proxy:
 
     def remove(self, fault: Fault) -> None:
         self._faults.remove(fault)
+
+    def remove_all(self) -> None:
+        self._faults.clear()
 
     def cut(self) -> int:
         """End all connections, as a broker does that is killed. Returns how many there were."""
@@ -202,7 +205,7 @@ class _Link:
                 return
             else:
                 self._to_client.close()
-                await asyncio.sleep(LATE_S)
+                await asyncio.sleep(fault.late_s)
                 self._late = request.correlation_id
                 await _write(self._to_broker, frame)
                 await asyncio.Event().wait()  # until its answer ends the connection

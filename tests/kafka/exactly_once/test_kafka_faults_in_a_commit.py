@@ -1,23 +1,31 @@
-"""Whatever request of a commit is lost, not answered or late: every result is written once."""
+"""Whatever request of a start or a commit is lost, not answered or late: every result is written once; with
+at_least_once none is lost."""
 
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pystreams.app import App
+from pystreams.runtime.streams import Streams
 from tests.kafka.exactly_once.proxy import Fate, Fault, Proxy
 from tests.kafka.exactly_once.word_counts import APPLICATION, WordCounts
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster
-from tests.live.support import caught_up, eventually, running
+from tests.live.support import TIMEOUT_S, caught_up, eventually, running
 
 pytestmark = pytest.mark.slow
+
+EXACTLY_ONCE: dict[str, Any] = {"processing_guarantee": "exactly_once_v2"}
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +48,9 @@ def proxied(
 
 
 @pytest.fixture
-def proxy(proxied: tuple[KafkaServer, Proxy]) -> Proxy:
-    return proxied[1]
+def proxy(proxied: tuple[KafkaServer, Proxy]) -> Iterator[Proxy]:
+    yield proxied[1]
+    proxied[1].remove_all()
 
 
 @pytest.fixture
@@ -51,17 +60,92 @@ def cluster(proxied: tuple[KafkaServer, Proxy], tmp_path: Path) -> Iterator[Clus
         yield cluster
 
 
-def counting(cluster: Cluster):
+def counting(cluster: Cluster) -> App:
     app = cluster.app(
         "counting",
         bootstrap_servers=cluster.bootstrap_servers,
-        processing_guarantee="exactly_once_v2",
         statestore_cache_max_bytes=0,
+        **EXACTLY_ONCE,
     )
     app.stream("in", key=str, value=int).group_by(lambda k, v: k[::-1], key=str).count(
         name="counts"
     ).to_stream().to("out")
     return app
+
+
+class Counted:
+    """What the application that counts gets, and what must come out."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.written = 0
+        cluster.create("in", "out", partitions=2)
+
+    def write(self, records: int) -> None:
+        numbers = range(self.written, self.written + records)
+        self.cluster.write("in", [(f"k{i % 7}", i, i + 1) for i in numbers])
+        self.written += records
+
+    def check(self) -> None:
+        found: dict[str, list[int]] = defaultdict(list)
+        for record in self.cluster.read("out"):
+            found[record.key].append(record.value)
+        counts = {f"{i}k": len([n for n in range(self.written) if n % 7 == i]) for i in range(7)}
+        wrong = {key: values for key, values in found.items() if values != list(range(1, counts[key] + 1))}
+        assert wrong == {}
+        assert sum(map(len, found.values())) == self.written
+
+
+def filtering(cluster: Cluster, **settings: Any) -> App:
+    """Passes on what is not negative."""
+    app = cluster.app("filtering", bootstrap_servers=cluster.bootstrap_servers, **settings)
+    app.stream("in", key=str, value=int).filter(lambda _, number: number >= 0).to("out")
+    return app
+
+
+class Filtered:
+    """The numbers that the application that filters gets, and those that come out."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.passed = 0
+        cluster.create("in", "out", partitions=2)
+
+    def write(self, records: int) -> None:
+        """What is passed on."""
+        numbers = range(self.passed, self.passed + records)
+        self.cluster.write("in", [(f"k{i}", i, 1) for i in numbers])
+        self.passed += records
+
+    def write_dropped(self, records: int) -> None:
+        self.cluster.write("in", [(f"k{i}", -1, 1) for i in range(records)])
+
+    def found_after_restart(self, streams: Streams, again: App) -> list[int]:
+        """What has come out when the application has gone on from the committed offsets."""
+        assert streams.close(1000 * TIMEOUT_S)
+        self.write(50)
+        caught_up(self.cluster.start(again))
+        return sorted(record.value for record in self.cluster.read("out"))
+
+
+def write_until_hit(fault: Fault, streams: Streams, write: Callable[[int], None]) -> None:
+    while fault.hits < fault.count:
+        write(50)
+        eventually(lambda: fault.hits == fault.count or streams.caught_up(), "the requests are hit")
+
+
+def wait_until_hit(*faults: Fault) -> None:
+    eventually(lambda: all(fault.hits == fault.count for fault in faults), "the requests are hit")
+
+
+def write_until_late(proxy: Proxy, arrived: int, write: Callable[[int], None]) -> None:
+    """Have a transaction open when the late requests arrive."""
+
+    def all_have_arrived() -> bool:
+        write(20)
+        return proxy.delivered_late >= arrived
+
+    eventually(all_have_arrived, "the late requests arrive")
 
 
 #: With what the ids of the clients hold that send them.
@@ -79,40 +163,125 @@ FATES: list[Fate] = ["lost", "unanswered", "late"]
 @pytest.mark.parametrize(("api", "client"), REQUESTS)
 def test_a_request_of_a_commit_that_fails_changes_no_result(
     cluster: Cluster, proxy: Proxy, api: str, client: str, fate: Fate
-):
-    cluster.create("in", "out", partitions=2)
+) -> None:
+    counted = Counted(cluster)
     streams = cluster.start(counting(cluster))
     running(streams)
-    written = 0
-
-    def write(records: int) -> None:
-        nonlocal written
-        cluster.write("in", [(f"k{i % 7}", i, i + 1) for i in range(written, written + records)])
-        written += records
-
-    write(500)
+    counted.write(500)
     caught_up(streams)
-    fault = proxy.add(Fault(api, fate, client, skip=2, count=2))
     late_before = proxy.delivered_late
-    while fault.hits < fault.count:
-        write(50)
-        eventually(lambda: fault.hits == fault.count or streams.caught_up(), "the requests are hit")
-    write(500)
+    fault = proxy.add(Fault(api, fate, client, skip=2, count=2))
+    write_until_hit(fault, streams, counted.write)
+    counted.write(500)
     if fate == "late":
         eventually(lambda: proxy.delivered_late >= late_before + fault.hits, "the late requests arrive")
-        write(500)
+        counted.write(500)
     caught_up(streams)
-    found: dict[str, list[int]] = defaultdict(list)
-    for record in cluster.read("out"):
-        found[record.key].append(record.value)
-    counts = {f"{i}k": len([n for n in range(written) if n % 7 == i]) for i in range(7)}
-    assert {key: values for key, values in found.items() if values != list(range(1, counts[key] + 1))} == {}
-    assert sum(map(len, found.values())) == written
+    counted.check()
     assert streams.failure is None
     assert fault.hits == fault.count
 
 
-def test_kill_9_between_any_two_requests_of_a_commit_changes_no_result(words: WordCounts, proxy: Proxy):
+@pytest.mark.parametrize(
+    ("group_protocol", "fate"), [*(("classic", fate) for fate in FATES), ("streams", "late")]
+)
+def test_a_commit_without_records_that_fails_changes_no_result(
+    cluster: Cluster, proxy: Proxy, group_protocol: str, fate: Fate
+) -> None:
+    """Offsets alone need no transaction: only the group can refuse a late request. If it set back what was committed
+    after it, the next start would write results again. Each thread is hit, and twice in a row: a group need not begin
+    another generation when a member joins again that is not its leader."""
+    numbers = Filtered(cluster)
+    settings = {**EXACTLY_ONCE, "group_protocol": group_protocol, "num_stream_threads": 2}
+    streams = cluster.start(filtering(cluster, **settings))
+    running(streams)
+    numbers.write(100)
+    caught_up(streams)
+    late_before = proxy.delivered_late
+    for thread in (1, 2):
+        in_transactions = proxy.add(Fault("TxnOffsetCommit", "lost"))
+        fault = proxy.add(Fault("OffsetCommit", fate, f"{streams.client_id}-{thread}", count=2))
+        write_until_hit(fault, streams, numbers.write_dropped)
+        assert in_transactions.hits == 0
+        proxy.remove(in_transactions)
+        numbers.write(50)
+        caught_up(streams)
+    if fate == "late":
+        eventually(lambda: proxy.delivered_late >= late_before + 4, "the late requests arrive")
+    found = numbers.found_after_restart(streams, filtering(cluster, **settings))
+    assert found == list(range(numbers.passed))
+
+
+def test_a_late_commit_changes_no_result_if_the_group_cannot_be_left(
+    cluster: Cluster, proxy: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a commit without an answer, a member to which the broker assigns tasks leaves the group and joins again.
+    Here it cannot leave at first, and the late request comes after it has joined."""
+    numbers = Filtered(cluster)
+    settings = {**EXACTLY_ONCE, "group_protocol": "streams"}
+    streams = cluster.start(filtering(cluster, **settings))
+    running(streams)
+    numbers.write(100)
+    caught_up(streams)
+    late_before = proxy.delivered_late
+    beats = proxy.add(Fault("StreamsGroupHeartbeat", "lost", "filtering", count=sys.maxsize))
+    fault = proxy.add(Fault("OffsetCommit", "late", "filtering", late_s=5))
+    write_until_hit(fault, streams, numbers.write_dropped)
+    eventually(lambda: "could not leave the group" in caplog.text, "it gives up")
+    proxy.remove(beats)
+    numbers.write(50)
+    caught_up(streams)
+    eventually(lambda: proxy.delivered_late > late_before, "the late request arrives")
+    found = numbers.found_after_restart(streams, filtering(cluster, **settings))
+    assert found == list(range(numbers.passed))
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_a_start_whose_request_for_a_producer_id_fails_changes_no_result(
+    cluster: Cluster, proxy: Proxy, fate: Fate
+) -> None:
+    counted = Counted(cluster)
+    counted.write(500)
+    late_before = proxy.delivered_late
+    fault = proxy.add(Fault("InitProducerId", fate, "counting", count=2))
+    streams = cluster.start(counting(cluster))
+    running(streams)
+    wait_until_hit(fault)
+    if fate == "late":
+        write_until_late(proxy, late_before + fault.count, counted.write)
+    counted.write(500)
+    caught_up(streams)
+    counted.check()
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_a_commit_that_fails_loses_nothing_at_least_once(cluster: Cluster, proxy: Proxy, fate: Fate) -> None:
+    cluster.broker = cluster.broker_with()
+    numbers = Filtered(cluster)
+    streams = cluster.start(filtering(cluster))
+    running(streams)
+    numbers.write(100)
+    caught_up(streams)
+    late_before = proxy.delivered_late
+    fault = proxy.add(Fault("OffsetCommit", fate, "filtering", count=2))
+    write_until_hit(fault, streams, numbers.write)
+    numbers.write(50)
+    caught_up(streams)
+    if fate == "late":
+        eventually(lambda: proxy.delivered_late >= late_before + fault.count, "the late requests arrive")
+    found = numbers.found_after_restart(streams, filtering(cluster))
+    assert set(found) == set(range(numbers.passed))
+
+
+def write_until_ended(words: WordCounts, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        words.write(20)
+        time.sleep(0.02)  # lines come in while it works
+
+
+def test_kill_9_between_any_two_requests_of_a_commit_changes_no_result(
+    words: WordCounts, proxy: Proxy
+) -> None:
     """Killed before and after each request, every time with all that is left of it: its state and its transaction."""
     order: list[tuple[str, Fate]] = [(api, fate) for api, _ in REQUESTS for fate in ("lost", "unanswered")]
     words.choose.shuffle(order)
@@ -120,11 +289,33 @@ def test_kill_9_between_any_two_requests_of_a_commit_changes_no_result(words: Wo
         process = words.start(words.choose.choice(["one", "two"]))
         skip = words.choose.randrange(4)
         fault = proxy.add(Fault(api, fate, APPLICATION, skip=skip, instead=process.kill))
-        while process.poll() is None:
-            words.write(20)
-            time.sleep(0.02)  # lines come in while it works
+        write_until_ended(words, process)
         assert (fault.hits, process.returncode) == (1, -signal.SIGKILL), words.printed()
     words.start("one")
+    words.done()
+    words.stop_all()
+    words.check()
+
+
+def test_a_request_for_the_producer_id_of_who_was_killed_that_fails_changes_no_result(
+    words: WordCounts, proxy: Proxy
+) -> None:
+    """A process that is killed leaves a transaction open. The next one has another state directory and thus another
+    transactional id, or the same ones, in turn. By the same request, over two connections, it aborts the transaction
+    and takes its id."""
+    process = words.start("0")
+    for turn, fate in enumerate(fate for fate in FATES for _ in range(2)):
+        killing = proxy.add(Fault("TxnOffsetCommit", "unanswered", APPLICATION, instead=process.kill))
+        write_until_ended(words, process)
+        assert (killing.hits, process.returncode) == (1, -signal.SIGKILL), words.printed()
+        late_before = proxy.delivered_late
+        faults = [
+            proxy.add(Fault("InitProducerId", fate, client)) for client in ("-transactions", "-producer")
+        ]
+        process = words.start(str(turn // 2 + 1))
+        if fate == "late":
+            write_until_late(proxy, late_before + len(faults), words.write)
+        wait_until_hit(*faults)
     words.done()
     words.stop_all()
     words.check()
