@@ -16,7 +16,7 @@ from pystreams.state.spec import StoreSpec
 log = logging.getLogger(__name__)
 
 #: The prefixes of a store's metadata entries.
-_OF_CONTENT: Final = (b"offset/", b"layer/", b"seen/", b"layout/", b"form/", b"converting/")
+_OF_CONTENT: Final = (b"offset/", b"layer/", b"seen/", b"restored/", b"layout/", b"form/", b"converting/")
 
 
 class Begun(NamedTuple):

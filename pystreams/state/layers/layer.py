@@ -13,9 +13,9 @@ from pystreams.state.spec import StoreSpec
 AsLogged: TypeAlias = "tuple[bytes | None, int | None, Headers | None]"
 
 
-#: The marks that a commit may store of a layer: its own state, and the time that it has seen, if that is later than its
-#: time in force.
-LAYER_MARKS: Final = ("layer", "seen")
+#: The marks that a commit may store of a layer: its own state, and the time that it has seen or restored, if that is
+#: later than its time in force.
+LAYER_MARKS: Final = ("layer", "seen", "restored")
 
 
 class Layer:

@@ -177,6 +177,11 @@ def unpacked_time(mark: bytes) -> int:
     return unpack_int64(mark)[0] if mark else NO_TIME
 
 
+def later_time(restored_ms: int, time: Observed) -> int | None:
+    """The latest time that was restored (ms), if a limit keeps the time in force below it; else None."""
+    return restored_ms if restored_ms > time.ms else None
+
+
 def expired_segments(segments: Iterable[int], first_live: int) -> tuple[bytes, bytes] | None:
     """The range of keys of the segments before the first live one; None if there are none.
 
@@ -368,12 +373,17 @@ class TimeLayer(Layer):
         return changes
 
     def marks(self) -> dict[str, bytes]:
-        return {"layer": _MARK.pack(self.time.ms, self.sequence), "seen": packed_time(self.time.held_ms)}
+        return {
+            "layer": _MARK.pack(self.time.ms, self.sequence),
+            "seen": packed_time(self.time.held_ms),
+            "restored": packed_time(later_time(self._latest_restored_ms, self.time)),
+        }
 
     def load(self, marks: Mapping[str, bytes]) -> None:
         if marks["layer"]:
             time_ms, self.sequence = _MARK.unpack(marks["layer"])
             self.time.reset(time_ms, unpacked_time(marks["seen"]))
+        self._latest_restored_ms = unpacked_time(marks["restored"])
         self._committed = self._position
         if not self._interval_ms:
             return

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pystreams.record import RecordBatch
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 from pystreams.state.layers.layer import AsLogged, Layer
-from pystreams.state.layers.time_layer import expired_segments, packed_time, unpacked_time
+from pystreams.state.layers.time_layer import expired_segments, later_time, packed_time, unpacked_time
 from pystreams.state.layers.version_chain import Version, VersionChain
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
@@ -45,6 +45,7 @@ class VersionedLayer(Layer):
         "_committed",
         "_history_ms",
         "_interval_ms",
+        "_latest_restored_ms",
         "_seen_limit_ms",
         "_segments",
         "_time_limit_ms",
@@ -62,6 +63,8 @@ class VersionedLayer(Layer):
         #: The time in force at the last commit, and the time that was seen.
         self._committed = (NO_TIME, NO_TIME)
         self._time_limit_ms = self._seen_limit_ms = TIME_MAX
+        #: The latest time that was restored, though the limit may have kept the store's time from reaching it.
+        self._latest_restored_ms = NO_TIME
 
     @property
     def arrangement(self) -> str:
@@ -271,12 +274,20 @@ class VersionedLayer(Layer):
 
     def limit_time(self, time_ms: int, seen_ms: int) -> None:
         self._time_limit_ms, self._seen_limit_ms = time_ms, seen_ms
+        if self._latest_restored_ms != NO_TIME:
+            self._go_on(self._latest_restored_ms)
+            self._committed = self.time.ms, self.time.seen_ms
+
+    def _go_on(self, restored_ms: int) -> None:
+        """A restored version has this time."""
+        self.time.go_on(min(restored_ms, self._time_limit_ms), min(restored_ms, self._seen_limit_ms))
 
     def restored_batch(self, batch: RecordBatch) -> Mapping[Any, bytes | None]:
         """Also advances stream time."""
         for key, value, time in zip(batch.keys, batch.values, batch.timestamps, strict=True):
             if key is not None and not self.too_late(time):
-                self.time.go_on(min(time, self._time_limit_ms), min(time, self._seen_limit_ms))
+                self._latest_restored_ms = max(self._latest_restored_ms, time)
+                self._go_on(time)
                 self._put(key, value, time)
         changes = dict(self.overlay.changes)
         self.overlay.clear()
@@ -291,12 +302,17 @@ class VersionedLayer(Layer):
         return (None if found is None else found[0].value), time, None
 
     def marks(self) -> dict[str, bytes]:
-        return {"layer": pack_int64(self.time.ms), "seen": packed_time(self.time.held_ms)}
+        return {
+            "layer": pack_int64(self.time.ms),
+            "seen": packed_time(self.time.held_ms),
+            "restored": packed_time(later_time(self._latest_restored_ms, self.time)),
+        }
 
     def load(self, marks: Mapping[str, bytes]) -> None:
         if marks["layer"]:
             self._committed = unpack_int64(marks["layer"])[0], unpacked_time(marks["seen"])
             self.time.reset(*self._committed)
+        self._latest_restored_ms = unpacked_time(marks["restored"])
         lower: bytes | None = None
         while True:
             found = next(self.overlay.table.scan(lower, _LATEST, upper_inclusive=False, reverse=False), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,4 +105,40 @@ def test_work_that_is_undone_leaves_what_was_seen_before(spec: StoreSpec, tmp_pa
         put(task, 9_000)
         task.state.abort()
         raise_bound(task, TIME_MAX)
+        assert time_of(task) == 5_000
+
+
+def restore_ahead_of_the_commit(task: Task) -> None:
+    """The changelog has come to 5,000, and it is known that 10 was committed."""
+    task.state.limit_time(10, 10)
+    put(task, 5_000)
+    records = task.records()
+    task.state.abort()
+    task.state.restore("store", batch_of(records))
+    assert time_of(task) == 10
+
+
+@EXPIRING
+def test_a_time_that_was_restored_ahead_of_the_commit_comes_into_force_with_it(spec: StoreSpec) -> None:
+    with Task(replace(spec, persistent=False)) as task:
+        restore_ahead_of_the_commit(task)
+        task.state.limit_time(4_000, 4_000)
+        assert time_of(task) == 4_000
+        task.state.limit_time(TIME_MAX, TIME_MAX)
+        assert time_of(task) == 5_000
+
+
+@EXPIRING
+def test_a_time_that_was_restored_ahead_of_the_commit_outlives_the_process(
+    spec: StoreSpec, tmp_path: Path
+) -> None:
+    """A standby may restart when it has read a changelog, and before it hears of the commit: then nothing is left to
+    be read that would show the time."""
+    with Task(spec, directory=tmp_path / "0_0") as task:
+        restore_ahead_of_the_commit(task)
+    with Task(spec, directory=tmp_path / "0_0") as task:
+        assert time_of(task) == 10
+        task.state.limit_time(4_000, 4_000)
+        assert time_of(task) == 4_000
+        task.state.limit_time(TIME_MAX, TIME_MAX)
         assert time_of(task) == 5_000

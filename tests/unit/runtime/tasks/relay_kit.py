@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pystreams import App
@@ -28,23 +29,30 @@ def application() -> App:
     return app
 
 
-class Relay:
-    """The two members, and what their stores should hold in the end."""
+class Pair:
+    """The two members, with any application."""
 
-    def __init__(self, folder: Path, *, transactional: bool = True, cache_bytes: int = 200) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        application: Callable[[], App],
+        inputs: Mapping[TaskId, frozenset[TopicPartition]],
+        *,
+        transactional: bool,
+        cache_bytes: int,
+    ) -> None:
         self.log = MemoryLog(transactional=transactional)
         self.worlds = [
             World(
                 folder / name,
                 log=self.log,
                 application=application,
-                inputs=INPUTS,
+                inputs=inputs,
                 cache_bytes=cache_bytes,
             )
             for name in ("one", "two")
         ]
-        self.counts: Counter[bytes] = Counter()
-        self.rows: dict[bytes, bytes] = {}
+        self.task_ids = tuple(inputs)
         #: Which of the two runs the tasks.
         self.owner = 0
 
@@ -56,18 +64,6 @@ class Relay:
     def standby(self) -> World:
         return self.worlds[1 - self.owner]
 
-    def feed(self, key: bytes, value: bytes | None) -> None:
-        """A record for each task; None deletes a row."""
-        for partition in (TopicPartition("in", 0), TopicPartition("table", 0)):
-            lines = self.log.partitions[partition]
-            if value is not None or partition.topic == "table":
-                lines.append((key, value, len(lines)))
-        if value is None:
-            self.rows.pop(key, None)
-        else:
-            self.counts[key] += 1
-            self.rows[key] = value
-
     def hand_over(self, *, lost: bool = False) -> None:
         """The other one gets the tasks, and this one the standbys. ``lost``: it was taken for dead."""
         if lost:
@@ -77,19 +73,20 @@ class Relay:
             # It could not commit: the group gives its tasks to nobody yet.
             return
         self.owner = 1 - self.owner
-        self._assign(self.active, tuple(STORES))
+        self._assign(self.active, self.task_ids)
 
     def _assign(self, world: World, tasks: tuple[TaskId, ...]) -> None:
-        world.keep(*(STORES.keys() - set(tasks)))
+        world.keep(*(set(self.task_ids) - set(tasks)))
         world.assign(*tasks)
 
     def begin(self) -> None:
         """The first assignment."""
         self._assign(self.standby, ())
-        self._assign(self.active, tuple(STORES))
+        self._assign(self.active, self.task_ids)
 
-    def crash(self, which: int) -> None:
-        """A process is killed: what was not committed is gone, and it comes back with its directory."""
+    def crash(self, which: int, *, disk_lost: bool = False) -> None:
+        """A process is killed: what was not committed is gone, and it comes back with its directory, or with an empty
+        one."""
         world = self.worlds[which]
         faults = self.log.faults.copy()
         self.log.faults.clear()
@@ -98,11 +95,14 @@ class Relay:
         world.lose()
         for task_id in list(world.standbys()):
             world.manager._close_standby(world.standbys()[task_id])
+        if disk_lost:
+            for task_id in self.task_ids:
+                world.directory.wipe(task_id)
         world._start()
         world.assigned = world.followed = frozenset()
         world.pending = None
         self.log.faults.update(faults)
-        self._assign(world, tuple(STORES) if which == self.owner else ())
+        self._assign(world, self.task_ids if which == self.owner else ())
 
     def round(self, which: int) -> None:
         self.worlds[which].round()
@@ -118,12 +118,13 @@ class Relay:
             for world in self.worlds:
                 world.clock.advance_ms(2_000)
                 world.round()
+            self.check()
             if self.active.pending is None and self.active.manager.settled:
                 self.active.work()
                 self.active.commit()
                 self.standby.round()
                 lags = self.standby.manager.standby_lags()
-                if self.active.manager.caught_up() and lags == dict.fromkeys(STORES, 0):
+                if self.active.manager.caught_up() and lags == dict.fromkeys(self.task_ids, 0):
                     return
         raise AssertionError(f"never settled: {self.standby.manager.standby_lags()}")
 
@@ -132,9 +133,39 @@ class Relay:
             world.check()
             for task in (*world.tasks().values(), *world.standbys().values()):
                 if task.status not in (TaskStatus.CREATED, TaskStatus.CLOSED):
-                    self._check_fold(task)
+                    self.check_task(task)
 
-    def _check_fold(self, task: AbstractTask) -> None:
+    def check_task(self, task: AbstractTask) -> None:
+        """The stores of a task that is open hold what they should."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self.log.faults.clear()
+        for world in self.worlds:
+            world.close()
+
+
+class Relay(Pair):
+    """Two tasks, and what their stores should hold in the end."""
+
+    def __init__(self, folder: Path, *, transactional: bool = True, cache_bytes: int = 200) -> None:
+        super().__init__(folder, application, INPUTS, transactional=transactional, cache_bytes=cache_bytes)
+        self.counts: Counter[bytes] = Counter()
+        self.rows: dict[bytes, bytes] = {}
+
+    def feed(self, key: bytes, value: bytes | None) -> None:
+        """A record for each task; None deletes a row."""
+        for partition in (TopicPartition("in", 0), TopicPartition("table", 0)):
+            lines = self.log.partitions[partition]
+            if value is not None or partition.topic == "table":
+                lines.append((key, value, len(lines)))
+        if value is None:
+            self.rows.pop(key, None)
+        else:
+            self.counts[key] += 1
+            self.rows[key] = value
+
+    def check_task(self, task: AbstractTask) -> None:
         """What is on disk is what the changelog says, up to the offset that is on disk."""
         store = STORES[task.task_id]
         part = task.state._parts[store]
@@ -153,8 +184,3 @@ class Relay:
                 assert {key.encode(): value.value for key, value in entries} == self.counts
             with tasks[ROWS].stores["rows"].all() as entries:
                 assert {key.encode(): value.value.encode() for key, value in entries} == self.rows
-
-    def close(self) -> None:
-        self.log.faults.clear()
-        for world in self.worlds:
-            world.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ def open_files(below: Path) -> list[str]:
     found = []
     for file in FILES.iterdir():
         try:
-            target = os.readlink(file)
+            target = str(file.readlink())
         except FileNotFoundError:
             continue
         if target.startswith(str(below)):
