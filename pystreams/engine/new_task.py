@@ -18,6 +18,7 @@ from pystreams.state.age import Age
 from pystreams.state.begun import Begun
 from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.measured_store import StoreMeasures
+from pystreams.state.memory_left import NOTHING_LEFT, MemoryLeft
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import LogChange
 from pystreams.state.task_stores import TaskStores
@@ -39,15 +40,16 @@ def new_task(
     beginning: str | None = None,
     begun: Mapping[str, Begun] | None = None,
     age: Age | None = None,
+    left: MemoryLeft = NOTHING_LEFT,
     code: CompiledCode | None = None,
     order: HeadOrder | None = None,
 ) -> HostedTask:
     """Open the stores that ``specs`` describe under ``directory``, and create a task with them. The caller fills the
     stores, then starts the task, and closes it.
 
-    ``log_of``, ``resources``, ``origin``, ``beginning``, ``begun`` and ``age`` are as ``TaskStores.open`` takes them,
-    ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskStores.open`` raises, and ``ProcessingError`` if
-    a user's serde cannot be set up; nothing stays open then.
+    ``log_of``, ``resources``, ``origin``, ``beginning``, ``begun``, ``age`` and ``left`` are as ``TaskStores.open``
+    takes them, ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskStores.open`` raises, and
+    ``ProcessingError`` if a user's serde cannot be set up; nothing stays open then.
     """
     cell = ContextCell()
 
@@ -69,6 +71,7 @@ def new_task(
             begun=begun,
             age=age,
             measures=_measures(task_id, services),
+            left=left,
         )
     try:
         kind = StreamTask if services.tracing is None else TracedTask

@@ -13,6 +13,7 @@ In the order that a record's write takes:
 - ``disk/``: RocksDB, its memory, the state directory and its locks.
 - ``begun``, ``age``, ``departed``, ``conversion``: local state of an earlier run that is obsolete, too old, not needed
   any more, or has another format.
+- ``memory_left``: what stores in memory leave behind for a standby of the same task.
 - ``figures``: what a store shows of its cache and of RocksDB. ``measured_store``: its operations timed, one by one.
 - ``sorted_files``: a task's stores, built at once from sorted entries by a backfill.
 - ``formats``, ``value_forms``: the bytes of keys and values. ``iterators``, ``sorted_map``, ``window_reads``: scans.

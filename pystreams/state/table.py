@@ -60,6 +60,11 @@ class MemoryTable:
         self._view: MemoryTable | None = None
         self.get: Callable[[Any], bytes | None] = self._data.get
 
+    @property
+    def entries(self) -> dict[Any, bytes]:
+        """All entries, themselves and not a copy."""
+        return self._data
+
     def refuse(self, error: Exception) -> NoReturn:
         raise error
 
@@ -135,11 +140,11 @@ class MemoryTable:
         return len(self._data)
 
     def close(self, store: str) -> None:
-        """Drop all entries; a later ``get`` raises ``StateError``."""
-        self._data.clear()
-        self._keys.clear()
-        if self._times:
-            self._times.clear()
+        """Drop all entries, though whoever has ``entries`` keeps them; a later ``get`` raises ``StateError``."""
+        self._data = {}
+        self._keys = SortedKeys(self._data)
+        self._times = TimesByKey(self._data, self._split) if self._split else None
+        self._view = None
 
         def closed(_: Any) -> bytes | None:
             raise StateError(f"store {store} is closed")

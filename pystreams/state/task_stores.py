@@ -37,6 +37,7 @@ from pystreams.state.formats import pack_int64, unpack_int64
 from pystreams.state.layers.layer import LAYER_MARKS, AsLogged, Layer
 from pystreams.state.layers.time_layer import TimeLayer
 from pystreams.state.measured_store import StoreMeasures
+from pystreams.state.memory_left import NOTHING_LEFT, MemoryLeft, StoreLeft
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
 from pystreams.state.store import LogChange, Store, StoreContext
@@ -156,6 +157,7 @@ class TaskStores:
         begun: Mapping[str, Begun] | None = None,
         age: Age | None = None,
         measures: StoreMeasures | None = None,
+        left: MemoryLeft = NOTHING_LEFT,
     ) -> TaskStores:
         """Open the stores that ``specs`` describe.
 
@@ -206,7 +208,7 @@ class TaskStores:
                     namespace=f"{task}-{spec.name}",
                     expired=partial(expired, spec),
                 )
-                state._add(context)
+                state._add(context, left.get(spec.name))
             marks = dict(mark_of(*one) for one in (begun or {}).items())
             state._load(stored, {**marks, **state._of_this_time(stored, follows, beginning)})
             return state
@@ -220,16 +222,20 @@ class TaskStores:
                     lock.release()
             raise
 
-    def _add(self, context: StoreContext) -> None:
+    def _add(self, context: StoreContext, left: StoreLeft | None) -> None:
         spec, split = context.spec, split_of(context.spec)
         table: Any
         if self._database is not None and spec.persistent:
             table = self._database.tables[spec.name]
         else:
-            table = MemoryTable(split)
+            table = MemoryTable(split, None if left is None else left.entries)
         part = _Part(context, open_layer(context, Overlay(table, split)), self._measures)
         self.stores[spec.name] = part.store
         self._parts[spec.name] = part
+        if left is not None:
+            part.layer.load(left.marks)
+            if left.changelog_offset is not None:
+                self._offsets[spec.name] = left.changelog_offset
         self.committed_stores.add(context, part.layer, table)
 
     def attach(self, cache: ThreadCache) -> None:
@@ -608,6 +614,14 @@ class TaskStores:
         whatever is written later. Nothing uncommitted is in them. Raises ``StateError``."""
         assert self._database is not None, "stores in memory have no files"
         self._database.checkpoint(path)
+
+    def memory_left(self) -> MemoryLeft:
+        """What the stores in memory hold since the last commit, for whoever opens them next after ``close``."""
+        return {
+            name: StoreLeft(part.table.entries, part.layer.marks(), self._offsets.get(name))
+            for name, part in self._parts.items()
+            if isinstance(part.table, MemoryTable)
+        }
 
     def close(self) -> None:
         """Close the stores and release the directory. Uncommitted writes are dropped; no cache is flushed."""

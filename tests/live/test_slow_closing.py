@@ -55,7 +55,8 @@ def test_tasks_that_move_are_closed_for_longer_than_a_session(
     second = log.start(counting(log, "two"))
     running(second)
     write(2)
-    eventually(lambda: len(second.metadata_for_local_threads()[0].tasks) == PARTITIONS // 2, "half of the tasks have moved")
+    threads = second.metadata_for_local_threads
+    eventually(lambda: len(threads()[0].tasks) == PARTITIONS // 2, "half of the tasks have moved")
     assert len(closed) * CLOSE_S * 1_000 > SESSION_TIMEOUT_MS, closed
     for streams in (first, second):
         caught_up(streams)

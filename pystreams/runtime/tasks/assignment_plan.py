@@ -25,9 +25,11 @@ class CommitAll:
 
 @dataclass(frozen=True, slots=True)
 class CloseTask:
-    """Close a task; its work is committed already, or is to be forgotten."""
+    """Close a task; its work is committed already, or is to be forgotten. ``becomes_standby``: what is committed goes
+    on as a standby here."""
 
     task: TaskId
+    becomes_standby: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,10 @@ def plan_assignment(
     kept_filled = frozenset(standbys) & inputs_of.keys() - target.keys()
     closing = sorted(task for task, (_, inputs) in current.items() if target.get(task) != inputs)
     staying = current.keys() - closing
-    plan: list[Instruction] = [CloseTask(task) for task in closing]
+    plan: list[Instruction] = [
+        CloseTask(task, becomes_standby=task in kept_filled and current[task][0] is TaskStatus.RUNNING)
+        for task in closing
+    ]
     if any(current[task][0] is TaskStatus.RUNNING for task in closing):
         # Records that processors write while they are closed come after the commit. They must not be part of the next.
         plan = [CommitAll(), *plan, AbortAll()]

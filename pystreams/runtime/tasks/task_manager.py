@@ -248,8 +248,10 @@ class TaskManager:
                 case CommitAll():
                     self.commit()
                     self._committer.leave_in_order(self.running)
-                case CloseTask(task_id):
+                case CloseTask(task_id, becomes_standby):
                     task = self._tasks[task_id]
+                    if becomes_standby:
+                        self._opener.leave(task)
                     self._restorer.know_nothing_of(task.changelogs.values())
                     self._close(task)
                 case OpenTask(task_id):

@@ -18,6 +18,7 @@ from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.state.age import Age
+from pystreams.state.memory_left import NOTHING_LEFT, MemoryLeft
 from pystreams.state.store import LogChange
 from pystreams.take_over.hand_over_record import state_origin
 
@@ -31,6 +32,8 @@ class TaskOpener:
         self._producer = producer
         self._overflow_topics = OverflowTopics(context.admin)
         self._code: dict[int, CompiledCode] = {}
+        #: What closed tasks had in memory whose standbys are opened next.
+        self._left: dict[TaskId, MemoryLeft] = {}
         self._services = TaskServices(
             config=context.config,
             metrics=context.metrics,
@@ -105,14 +108,20 @@ class TaskOpener:
         snapshots = self._context.snapshots
         return snapshots is not None and snapshots.fetcher.comes_from_snapshot(task_id)
 
+    def leave(self, task: AbstractTask) -> None:
+        """A task is about to be closed after a commit, and opened again here: keep what it has in memory."""
+        self._left[task.task_id] = task.state.memory_left()
+
     def wipe(self, task_id: TaskId) -> None:
         """Delete the local state of a task, which is closed. Raises ``StateLockedError``, ``StateError``."""
+        self._left.pop(task_id, None)
         if self._context.snapshots is not None:
             self._context.snapshots.fetcher.spoilt(task_id)
         self._context.directory.wipe(task_id)
 
     def give_up(self, task_id: TaskId) -> None:
         """A task that was not opened belongs to another member."""
+        self._left.pop(task_id, None)
         if self._context.snapshots is not None:
             self._context.snapshots.fetcher.give_up(task_id)
 
@@ -139,6 +148,7 @@ class TaskOpener:
                 beginning=context.in_use.beginning,
                 begun=context.in_use.now.begun,
                 age=self._age_of(task),
+                left=self._left.get(task_id, NOTHING_LEFT),
                 code=self._compiled(task_id),
             )
         except (StateLockedError, StateCorruptedError):
@@ -146,6 +156,7 @@ class TaskOpener:
         except StateError as error:
             error.extend(where=f"task {task_id}")
             raise
+        self._left.pop(task_id, None)
         task.opened(hosted)
         if context.snapshots is not None:
             context.snapshots.fetcher.opened(task_id)

@@ -413,7 +413,8 @@ class World:
 
     def _locks_are_held(self, open_tasks: Iterable[TaskId]) -> None:
         for task_id in sorted(self._context.stateful):
-            held = task_id in open_tasks
+            on_disk = any(spec.persistent for spec in self._context.subtopology(task_id).stores)
+            held = task_id in open_tasks and on_disk
             if task_id in self.locks:
                 assert not held
             else:

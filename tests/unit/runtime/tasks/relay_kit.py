@@ -22,10 +22,12 @@ INPUTS = {
 KEYS = (b"a", b"b", b"c", b"d")
 
 
-def application() -> App:
+def application(*, persistent: bool = True) -> App:
+    """``persistent``: its stores are on disk."""
     app = App("app")
-    app.stream("in", key=str, value=str).group_by_key().count(name="counts").to_stream().to("out")
-    app.table("table", key=str, value=str, name="rows").to_stream().to("changed")
+    grouped = app.stream("in", key=str, value=str).group_by_key()
+    grouped.count(name="counts", persistent=persistent).to_stream().to("out")
+    app.table("table", key=str, value=str, name="rows", persistent=persistent).to_stream().to("changed")
     return app
 
 
@@ -148,8 +150,15 @@ class Pair:
 class Relay(Pair):
     """Two tasks, and what their stores should hold in the end."""
 
-    def __init__(self, folder: Path, *, transactional: bool = True, cache_bytes: int = 200) -> None:
-        super().__init__(folder, application, INPUTS, transactional=transactional, cache_bytes=cache_bytes)
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        transactional: bool = True,
+        cache_bytes: int = 200,
+        app: Callable[[], App] = application,
+    ) -> None:
+        super().__init__(folder, app, INPUTS, transactional=transactional, cache_bytes=cache_bytes)
         self.counts: Counter[bytes] = Counter()
         self.rows: dict[bytes, bytes] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.state.task_stores import TaskStores
 from pystreams.stream_time import NO_TIME, TIME_MAX
-from tests.unit.runtime.tasks.relay_kit import COUNTS, KEYS, ROWS, STORES, Relay
+from tests.unit.runtime.tasks.relay_kit import COUNTS, KEYS, ROWS, STORES, Relay, application
 
 
 @pytest.fixture(params=[True, False], ids=["transactional", "at_least_once"])
@@ -78,6 +79,44 @@ def test_a_standby_that_is_promoted_reads_nothing_that_it_has(
     feed(relay, 10)
     relay.settle()
     relay.check_results()
+
+
+@pytest.mark.parametrize("persistent", [True, False], ids=["on_disk", "in_memory"])
+@pytest.mark.parametrize("transactional", [True, False], ids=["transactional", "at_least_once"])
+def test_a_task_that_becomes_a_standby_reads_nothing_that_it_has(
+    tmp_path: Path, persistent: bool, transactional: bool
+) -> None:
+    app = partial(application, persistent=persistent)
+    with closing(Relay(tmp_path, transactional=transactional, app=app)) as relay:
+        relay.begin()
+        feed(relay, 50)
+        relay.settle()
+        relay.hand_over()
+        relay.settle()
+        relay.check_results()
+        metrics = relay.standby.metrics
+        assert metrics.total(names.UPDATED) == 0
+        before = {task_id: task.reached() for task_id, task in relay.standby.standbys().items()}
+        assert min(before.values()) > 0
+        feed(relay, 10)
+        relay.settle()
+        relay.check_results()
+        after = {task_id: task.reached() for task_id, task in relay.standby.standbys().items()}
+        assert metrics.total(names.UPDATED) == sum(after.values()) - sum(before.values()) > 0
+
+
+def test_a_task_that_is_lost_is_restored_where_it_becomes_a_standby(tmp_path: Path) -> None:
+    """What it holds in memory may be of a commit that the group has refused."""
+    app = partial(application, persistent=False)
+    with closing(Relay(tmp_path, app=app)) as relay:
+        relay.begin()
+        feed(relay, 50)
+        relay.settle()
+        ends = sum(task.reached() for task in relay.standby.standbys().values())
+        relay.hand_over(lost=True)
+        relay.settle()
+        relay.check_results()
+        assert relay.standby.metrics.total(names.UPDATED) == ends > 0
 
 
 def test_metrics_count_what_standbys_read_and_what_tasks_restore(relay: Relay) -> None:
