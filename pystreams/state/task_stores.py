@@ -616,11 +616,12 @@ class TaskStores:
         self._database.checkpoint(path)
 
     def memory_left(self) -> MemoryLeft:
-        """What the stores in memory hold since the last commit, for whoever opens them next after ``close``."""
+        """What the stores in memory hold since the last commit, for whoever opens them next after ``close``. Stores
+        that keep more than a table are restored instead, and those that no topic restores begin empty."""
         return {
             name: StoreLeft(part.table.entries, part.layer.marks(), self._offsets.get(name))
             for name, part in self._parts.items()
-            if isinstance(part.table, MemoryTable)
+            if isinstance(part.table, MemoryTable) and part.layer.content_in_table and part.spec.restorable
         }
 
     def close(self) -> None:

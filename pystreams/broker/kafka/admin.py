@@ -63,9 +63,9 @@ _SPREAD_PAUSE_S: Final = 0.02
 #: How long the leaders of partitions may take to answer, at first.
 _LEADER_TIMEOUT_S: Final = 3.0
 _REQUEST_TIMEOUT_MIN_S: Final = 0.1
-#: A controller refuses requests that need more than 10,000 records of metadata. A partition is one, a topic and each of
-#: its settings another.
-_NEW_PARTITIONS_MAX: Final = 2_000
+#: The most records of metadata that a request to create topics should need: a partition is one, a topic and each of its
+#: settings another. A controller refuses requests that need more than 10,000.
+_NEW_RECORDS_MAX: Final = 2_000
 _REMOVE_TIMEOUT_MS: Final = 2_000.0
 
 _EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -179,7 +179,7 @@ class KafkaAdmin:
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
         """Returns when brokers show the topics, and their leaders take records: another process may have created one
         only just now. Also raises ``ConfigError`` for settings that Kafka refuses, and ``BrokerUnavailableError``."""
-        for batch in _batches_by_partitions(topics):
+        for batch in _batches(topics):
             self._create_batch(batch)
 
     def _create_batch(self, topics: Collection[TopicSpec]) -> None:
@@ -541,16 +541,17 @@ class _Deletion:
                 raise failure(error, "Records cannot be deleted", where=where, needs="DELETE") from None
 
 
-def _batches_by_partitions(topics: Collection[TopicSpec]) -> Iterator[list[TopicSpec]]:
+def _batches(topics: Collection[TopicSpec]) -> Iterator[list[TopicSpec]]:
     """The topics in batches that one request may create."""
     batch: list[TopicSpec] = []
-    partitions = 0
+    records = 0
     for spec in topics:
-        if batch and partitions + spec.partitions > _NEW_PARTITIONS_MAX:
+        needed = 1 + len(spec.config) + spec.partitions
+        if batch and records + needed > _NEW_RECORDS_MAX:
             yield batch
-            batch, partitions = [], 0
+            batch, records = [], 0
         batch.append(spec)
-        partitions += spec.partitions
+        records += needed
     if batch:
         yield batch
 

@@ -48,7 +48,7 @@ _FLUSH_TIMEOUT_S: Final = 30.0
 _REPORT_RECORDS: Final = 500
 #: librdkafka sends a request for each partition, and the first one to a new partition takes the broker some
 #: milliseconds. With more changelogs than this, no more records wait at once, or the last ones would expire.
-_WAITING_MAX: Final = 2_000
+_WAITING_MAX: Final = 5_000
 #: While a commit waits for a flush, it keeps its member alive this often.
 FLUSH_SLICE_S: Final = 0.5
 #: When records have not been acknowledged for this time, their leaders are looked up, again and again.
@@ -206,10 +206,14 @@ class RecordSender:
     def _wait_for_room(self, topic: str) -> None:
         """Wait until few enough records are on their way."""
         deadline = Deadline(SystemClock(), 1000 * self._room_timeout_s)
+        silence = Deadline(SystemClock(), _SILENCE_MS)
         while len(self._client) > _WAITING_MAX and not self._failed_for_good():
             if deadline.expired():
                 raise self._no_room(topic)
             self._serve(self._client.poll, 0.05)
+            if silence.expired():
+                self._look_up_leaders()
+                silence = Deadline(SystemClock(), _SILENCE_MS)
 
     def _send_later(self, arguments: tuple[Any, ...]) -> None:
         """The local queue is full: wait until it has room."""
@@ -228,7 +232,7 @@ class RecordSender:
 
     def _no_room(self, topic: str) -> BrokerUnavailableError:
         return BrokerUnavailableError(
-            "Records cannot be written: the local queue is full",
+            "Records cannot be written: too many wait already",
             where=f"{self._where}, topic {topic}",
             why=f"{len(self._client)} records wait for the broker's acknowledgement",
             hint="is the broker reachable, and are enough replicas in sync?",

@@ -18,7 +18,6 @@ import threading
 import time
 import uuid
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from kafka import errors
@@ -330,7 +329,11 @@ class StreamsGroupMember:
     def _beat(self) -> None:
         if self._standing is Standing.JOINING:
             if self._must_leave:
-                self._ask_to_leave(_REQUEST_TIMEOUT_MS)
+                try:
+                    self._ask_to_leave(_REQUEST_TIMEOUT_MS)
+                except HeartbeatRefusedError as error:
+                    self._take_refusal(error)
+                    return
             self._check_topology()
         request = self._next_request()
         if request is None:
@@ -436,9 +439,11 @@ class StreamsGroupMember:
 
     def _ask_to_leave(self, timeout_ms: float) -> None:
         request = beats.heartbeat(self._group, self._member_id, beats.LEAVE_EPOCH)
-        # If it is refused, the group does not have the member.
-        with suppress(HeartbeatRefusedError):
+        try:
             self._connection.ask(request, beats.read, timeout_ms)
+        except HeartbeatRefusedError as error:
+            if error.code not in beats.REMOVED_CODES:
+                raise
         self._must_leave = False
 
     def _removed(self, why: str) -> TaskMigratedError:

@@ -44,8 +44,6 @@ class AbstractTask:
     overflow_numbers: Mapping[OverflowReference, Mapping[str, int]] = field(
         default_factory=dict, kw_only=True
     )
-    #: The stores' time does not go past that of the last known commit.
-    _time_limited: bool = field(default=False, init=False)
     _hosted: HostedTask | None = field(default=None, init=False)
     _inputs_for_stores: dict[str, InputForStore] = field(default_factory=dict, init=False)
 
@@ -94,15 +92,13 @@ class AbstractTask:
         if any(reference.has_emitted for reference in metadata.overflow):
             # A standby does not read records of commits. Until it is known what was emitted, nothing expires.
             self.state.limit_time(NO_TIME, NO_TIME)
-            self._time_limited = True
         elif ahead or metadata.stream_time < metadata.time_seen:
             # The changelogs may hold later windows: of what was seen before stream time may reach it, of what was not
             # committed, or of before a hand-over that set the application back.
             self.state.limit_time(metadata.stream_time, metadata.time_seen)
-            self._time_limited = True
-        elif self._time_limited:
+        else:
+            # Also if there was no limit: the one of an earlier run may have kept a store below what it has restored.
             self.state.limit_time(TIME_MAX, TIME_MAX)
-            self._time_limited = False
 
     def metadata_of(self, committed: Mapping[TopicPartition, CommittedOffset]) -> TaskMetadata:
         """The metadata of a commit, with the numbers of its known overflow records."""
@@ -125,7 +121,6 @@ class AbstractTask:
         for store in self.logged:
             self.logged[store] = 0
         self._hosted, other._hosted = other._hosted, None
-        self._time_limited = other._time_limited
         self._inputs_for_stores = other._inputs_for_stores
 
     def close(self) -> None:

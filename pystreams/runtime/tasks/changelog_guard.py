@@ -235,9 +235,9 @@ class ChangelogGuard:
         # Retention may have taken the first of them.
         beginnings = self._admin.beginning_offsets(list(found))
         left = {one.partition: one for one in stretches if beginnings[one.partition] < one.end_offset}
-        deadline = Deadline(self._clock, _READ_TIMEOUT_MS)
         with closing(self._consumer()) as consumer:
             consumer.assign({p: max(one.start_offset, beginnings[p]) for p, one in left.items()})
+            deadline = Deadline(self._clock, _READ_TIMEOUT_MS)
             while True:
                 done = [p for p, one in left.items() if consumer.position(p) >= one.end_offset]
                 for partition in done:

@@ -60,7 +60,8 @@ class Stopwatch:
         self._thread.start()
 
     def begin_round(self) -> None:
-        """A round of the thread begins; the one before has ended."""
+        """A round of the thread begins; the one before has ended, and with it a stretch that has failed."""
+        self._watched = None
         self._round = _Round(self._clock.monotonic_ms())
 
     def watch(self, working: Hurried) -> None:

@@ -26,6 +26,8 @@ class Layer:
 
     #: Restoring records reads nothing of the table.
     restores_unread: ClassVar[bool] = True
+    #: The table and the ``marks`` are all that the store needs to go on.
+    content_in_table: ClassVar[bool] = True
 
     def __init__(self, spec: StoreSpec, overlay: Overlay) -> None:
         self.spec = spec

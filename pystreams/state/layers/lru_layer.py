@@ -24,6 +24,9 @@ class LruLayer(Layer):
 
     __slots__ = ("_cell", "_log", "_max_entries", "_used")
 
+    #: The order of use is not in the table.
+    content_in_table = False
+
     def __init__(self, context: StoreContext, overlay: Overlay) -> None:
         super().__init__(context.spec, overlay)
         self._cell = context.cell

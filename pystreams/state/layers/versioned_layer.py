@@ -313,12 +313,12 @@ class VersionedLayer(Layer):
             self._committed = unpack_int64(marks["layer"])[0], unpacked_time(marks["seen"])
             self.time.reset(*self._committed)
         self._latest_restored_ms = unpacked_time(marks["restored"])
-        lower: bytes | None = None
+        lower = b""
         while True:
-            found = next(self.overlay.table.scan(lower, _LATEST, upper_inclusive=False, reverse=False), None)
-            if found is None:
+            key, _ = next(self.overlay.table.walk(lower), (_LATEST, b""))
+            if key >= _LATEST:
                 return
-            segment = unpack_int64(found[0])[0]
+            segment = unpack_int64(key)[0]
             self._segments.add(segment)
             lower = pack_int64(segment + 1)
 

@@ -27,6 +27,8 @@ class BufferLayer(Layer):
 
     __slots__ = ("_before", "_order", "dirty", "entries", "size_bytes")
 
+    content_in_table = False
+
     def __init__(self, spec: StoreSpec, overlay: Overlay) -> None:
         super().__init__(spec, overlay)
         self.entries: dict[bytes, BufferedChange] = {}

@@ -49,7 +49,7 @@ def test_more_partitions_than_a_controller_creates_at_once_are_asked_for_in_seve
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     """It refuses requests that need more than 10,000 records: an application with 50 stores in 200 partitions."""
-    monkeypatch.setattr(admin, "_NEW_PARTITIONS_MAX", 4)
+    monkeypatch.setattr(admin, "_NEW_RECORDS_MAX", 6)
     client = cluster.admin._client
     requests: list[list[str]] = []
     real = client.create_topics
@@ -59,8 +59,9 @@ def test_more_partitions_than_a_controller_creates_at_once_are_asked_for_in_seve
         return real(topics, **named)
 
     monkeypatch.setattr(client, "create_topics", create_topics)
-    wanted = {"a": 3, "b": 1, "c": 2, "d": 9, "e": 1}
-    cluster.admin.create_topics([TopicSpec(*spec) for spec in wanted.items()])
-    assert requests == [["a", "b"], ["c"], ["d"], ["e"]]
+    wanted = {"a": 3, "b": 1, "c": 2, "d": 9, "e": 1, "f": 1, "g": 2}
+    settings = {"f": {"cleanup.policy": "compact", "segment.ms": "60000"}}
+    cluster.admin.create_topics([TopicSpec(*spec, settings.get(spec[0], {})) for spec in wanted.items()])
+    assert requests == [["a", "b"], ["c"], ["d"], ["e", "f"], ["g"]]
     counts = cluster.admin.partition_counts()
     assert {name: counts[name] for name in wanted} == wanted

@@ -1,4 +1,4 @@
-"""A task with all kinds of stores that does to them what its records say, and what its stores have to hold then.
+"""A task with many kinds of stores that does to them what its records say, and what its stores have to hold then.
 
 Each command is done to a store without a cache and to one with a cache. What they have to hold is computed twice: from
 the commands, and from the changelogs, whose keys are read here by hand.

@@ -1,4 +1,4 @@
-"""Two members of a group with all kinds of stores, and the proof that each store is the fold of its changelog."""
+"""Two members of a group with many kinds of stores, and the proof that each store is the fold of its changelog."""
 
 from __future__ import annotations
 

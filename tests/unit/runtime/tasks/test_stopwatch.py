@@ -74,6 +74,17 @@ def test_a_function_that_hangs_is_reported_instead_of_its_round(stopwatch, clock
     assert len(caplog.messages) == 1
 
 
+def test_a_stretch_that_has_failed_ends_with_its_round(stopwatch, clock, caplog) -> None:
+    stopwatch.begin_round()
+    stopwatch.watch(Working())
+    clock.advance_ms(30_000)
+    for _ in range(3):
+        stopwatch.begin_round()
+        clock.advance_ms(40_000)
+        looks(stopwatch)
+    assert not caplog.messages
+
+
 def test_nothing_is_reported_without_a_timeout(clock, caplog) -> None:
     stopwatch = Stopwatch("thread", clock, 0)
     try:

@@ -34,7 +34,7 @@ Meanwhile = tuple[int, Sequence[tuple[tuple[Kind, Deed], str, int, bool]]]
 
 
 class Interleavings(RuleBasedStateMachine):
-    """One task with stores of all kinds, its standby, and all that can happen to both."""
+    """One task with stores of many kinds, its standby, and all that can happen to both."""
 
     transactional: ClassVar[bool]
 
