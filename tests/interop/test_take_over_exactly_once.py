@@ -1,5 +1,5 @@
-"""An exactly-once application goes from Java to us and back, each killed with an open transaction: nothing is lost or
-twice, whether who takes over has state of its own or none."""
+"""An exactly-once application goes from Java to us and back, each killed or frozen with an open transaction: nothing is
+lost or twice, whether who takes over has state of its own or none, and what whoever wakes up has begun is refused."""
 
 from __future__ import annotations
 
@@ -44,25 +44,26 @@ def words(cluster: Cluster) -> Iterator[WordCounts]:
     words.kill_all()
 
 
-def killed_with_an_open_transaction(words: WordCounts, process) -> None:
-    """Kill a process after its first commit, while a transaction of its is open."""
+def open_transactions(words: WordCounts) -> bool:
+    admin, repartition = words.cluster.admin, words.cluster.partitions(READ[1])
+    return admin.end_offsets(repartition) != admin.stable_end_offsets(repartition)
+
+
+def frozen_with_an_open_transaction(words: WordCounts, process) -> None:
+    """Freeze a process after its first commit, while a transaction of its is open."""
     admin = words.cluster.admin
     eventually(lambda: READ[1] in admin.partition_counts(), "its topics are there")
     words.write(500)
-    repartition = words.cluster.partitions(READ[1])
-
-    def is_open() -> bool:
-        return admin.end_offsets(repartition) != admin.stable_end_offsets(repartition)
 
     def written_and_open() -> bool:
         words.write(20)
-        return is_open()
+        return open_transactions(words)
 
     def stays_open() -> bool:
         """Nothing that was under way when the process was stopped ends the transaction."""
         end = time.monotonic() + 0.5
         while time.monotonic() < end:
-            if not is_open():
+            if not open_transactions(words):
                 return False
         return True
 
@@ -79,9 +80,13 @@ def killed_with_an_open_transaction(words: WordCounts, process) -> None:
         return False
 
     eventually(stopped_with_an_open_transaction, "a process stopped with an open transaction")
+
+
+def killed_with_an_open_transaction(words: WordCounts, process) -> None:
+    frozen_with_an_open_transaction(words, process)
     process.kill()
     process.wait()
-    assert is_open()
+    assert open_transactions(words)
     words.cluster.remove_members(APPLICATION)
 
 
@@ -103,6 +108,46 @@ def test_a_count_goes_to_and_fro_between_processes_that_are_killed(
         ours = words.start(f"ours-{place}", **OURS)
         killed_with_an_open_transaction(words, ours)
     with closing(started_java(server, tmp_path, tmp_path / "java-state")) as java:
+        words.write(200)
+        words.done()
+        java.stop(APPLICATION)
+    words.check()
+
+
+def test_a_transaction_of_javas_is_fenced_by_us(words: WordCounts, server: KafkaServer, tmp_path: Path):
+    """Its own time for transactions is ten minutes: only fencing can have ended the open one."""
+    with closing(started_java(server, tmp_path, tmp_path / "java")) as java:
+        frozen_with_an_open_transaction(words, java._process)
+        words.cluster.remove_members(APPLICATION)
+        words.start("ours", **OURS)
+        words.done()
+        assert not open_transactions(words)
+        java._process.send_signal(signal.SIGCONT)
+        log = tmp_path / "java.log"
+        eventually(
+            lambda: "InvalidProducerEpoch" in log.read_text() or "Fenced" in log.read_text(), "refused"
+        )
+        words.write(200)
+        words.done()
+    words.stop_all()
+    words.check()
+
+
+def test_a_transaction_of_ours_is_refused_once_java_has_the_tasks(
+    words: WordCounts, server: KafkaServer, tmp_path: Path
+):
+    """Java does not fence: it waits until the time of the transaction is over. In a group of Java's we cannot be, so
+    our process ends, and says why."""
+    ours = words.start("ours", **OURS)
+    frozen_with_an_open_transaction(words, ours)
+    words.cluster.remove_members(APPLICATION)
+    with closing(started_java(server, tmp_path, tmp_path / "java")) as java:
+        words.done()
+        assert not open_transactions(words)
+        ours.send_signal(signal.SIGCONT)
+        eventually(lambda: ours.poll() is not None, "our process has ended")
+        assert "The group refuses this member" in words.printed()
+        assert "Java's Kafka Streams" in words.printed()
         words.write(200)
         words.done()
         java.stop(APPLICATION)

@@ -119,6 +119,9 @@ class ActiveTask(AbstractTask):
             {**metadata.foreign, **metadata.own},
         )
         self.state.committed_stores.open(self.committed_offsets())
+        if not positions.keys() <= self.committed.keys() | self.fresh.keys():
+            # The next start would begin elsewhere: if this process is killed, what comes until then would be left out.
+            self.stream.timing.commit_requested = True
 
     def committed_offsets(self) -> dict[TopicPartition, int]:
         """The offset of each input up to which its records are committed."""

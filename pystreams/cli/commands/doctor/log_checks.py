@@ -26,7 +26,7 @@ _FUTURE_MS: Final = 300_000
 _CLOCKS_APART_MS: Final = 2_000
 #: From these versions of Apache Kafka on.
 _EXACTLY_ONCE: Final = (3, 0)
-_BROKER_ASSIGNS: Final = (4, 1)
+_BROKER_ASSIGNS: Final = (4, 2)
 
 
 def addresses(config: StreamsConfig) -> Iterator[Finding]:
@@ -72,7 +72,7 @@ def cluster(admin: Admin, broker: Broker, config: StreamsConfig) -> Iterator[Fin
     if config.group_protocol == "streams" and facts.version < _BROKER_ASSIGNS:
         yield remark(
             "log",
-            "group_protocol=streams needs Kafka 4.1",
+            "group_protocol=streams needs Kafka 4.2",
             "update the brokers, or set group_protocol=classic",
         )
     if facts.brokers < 3:
