@@ -143,6 +143,49 @@ def test_of_rows_that_were_deleted_nothing_comes_back(log: Cluster, guarantee: s
     assert [key for key, _ in streams.store("rows").all()] == ["other"]
 
 
+def test_a_changelog_that_holds_deletions_alone_makes_an_empty_store(log: Cluster, guarantee: str) -> None:
+    log.create("in", "out")
+    changelog = TopicPartition("table-rows-changelog", 0)
+    log.create(changelog.topic, config=QUICK)
+
+    def table() -> App:
+        app = log.app("table", processing_guarantee=guarantee, **EVERY_CHANGE)
+        app.stream("in", key=str, value=int).to_table(name="rows").to_stream().to("out")
+        return app
+
+    names = [f"k{number}" for number in range(50)]
+    for value, time_ms in ((1, 1_000), (None, 2_000)):
+        log.write("in", [(name, value, time_ms) for name in names])
+        run_to_the_end(log, table())
+    eventually(lambda: not any(line.value for line in log.lines(changelog).values()), "the rows are gone")
+    forget(log)
+    streams = log.start(table())
+    caught_up(streams)
+    assert list(streams.store("rows").all()) == []
+    log.write("in", [("other", 1, 3_000)])
+    caught_up(streams)
+    assert [key for key, _ in streams.store("rows").all()] == ["other"]
+
+
+def test_a_changelog_that_holds_nothing_behind_its_beginning_is_complete(
+    log: Cluster, guarantee: str
+) -> None:
+    written = Input(log, PLAIN)
+    written.write(50)
+    run_to_the_end(log, counting(log, processing_guarantee=guarantee))
+    end = end_of(log)
+    delete_before(log, end)
+    forget(log)
+    listener = with_listener(log, counting(log, processing_guarantee=guarantee))
+    assert listener.started == [(str(CHANGELOG), end, end)] or not listener.started
+    # What was counted before is gone with the changelog, and new counts begin.
+    written.counts.clear()
+    written.write(20)
+    streams = log.start(counting(log, processing_guarantee=guarantee))
+    caught_up(streams)
+    assert {key: value.value for key, value in streams.store("counts").all()} == written.counts
+
+
 def test_a_changelog_that_ends_in_the_mark_of_a_transaction_is_complete_behind_it(
     log: Cluster, exactly_once: dict[str, str]
 ) -> None:

@@ -181,6 +181,24 @@ def test_after_a_loss_nothing_is_committed(tell: Any) -> None:
     assert not world.log.claimed
 
 
+def test_a_task_that_leaves_and_those_that_stay_are_committed_together(
+    tell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They share a transaction: a commit of the one alone would make the work of the others final without its
+    offsets."""
+    world = tell(("assign", *TASKS), ("round",), ("feed", COUNTS_0, 5), ("feed", PLAIN, 3), ("work",))
+    committed: list[dict[str, int]] = []
+    commit = world.producer.commit
+
+    def look(offsets: Any, member: Any) -> Any:
+        committed.append({str(partition): at.offset for partition, at in offsets.items()})
+        return commit(offsets, member)
+
+    monkeypatch.setattr(world.producer, "commit", look)
+    happen(world, "assign", PLAIN)
+    assert committed == [{"in-0": 5, "other-0": 3}]
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_what_was_not_committed_at_the_end_is_done_again(tell: Any, commit: bool) -> None:
     world = tell(
