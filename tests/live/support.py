@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pystreams.app import App
 from pystreams.broker.embedded import EmbeddedBroker
-from pystreams.broker.port import Broker, CommittedOffset, TopicSpec
+from pystreams.broker.port import Broker, CommittedOffset, Consumer, TopicSpec
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.runtime.client_state import ClientState
@@ -168,6 +168,13 @@ def _threads_in(pid: int) -> set[str]:
             for thread in Path(f"/proc/{pid}/task").iterdir()
         }
     return {"?"}
+
+
+def consumer_of(streams: Streams) -> Consumer:
+    """What the only thread of a client reads its inputs with."""
+    (thread,) = streams._threads
+    assert thread._rounds is not None
+    return thread._rounds.clients.consumer
 
 
 def running(streams: Streams) -> None:

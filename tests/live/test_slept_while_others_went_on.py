@@ -14,8 +14,7 @@ from pystreams.app import App
 from pystreams.broker.embedded.consumer import EmbeddedConsumer
 from pystreams.ids import TopicPartition
 from pystreams.runtime.client_state import ClientState
-from pystreams.runtime.streams import Streams
-from tests.live.support import Log, caught_up, eventually, running
+from tests.live.support import Log, caught_up, consumer_of, eventually, running
 
 REPARTITION = TopicPartition("sleeping-counts-repartition", 0)
 
@@ -36,20 +35,13 @@ def counting(log: Log, process: str) -> App:
     return app
 
 
-def consumer_of(streams: Streams) -> EmbeddedConsumer:
-    (thread,) = streams._threads
-    assert thread._rounds is not None
-    consumer = thread._rounds.clients.consumer
-    assert isinstance(consumer, EmbeddedConsumer)
-    return consumer
-
-
 def test_it_goes_on_as_a_member(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.create("in", "out")
     log.write("in", [("k", 1, number) for number in range(10)])
     sleeper = log.start(counting(log, "one"))
     caught_up(sleeper)
     chosen, wake = consumer_of(sleeper), threading.Event()
+    assert isinstance(chosen, EmbeddedConsumer)
     asleep = threading.Event()
     poll = EmbeddedConsumer.poll
 

@@ -12,7 +12,7 @@ from pystreams.broker.embedded.consumer import EmbeddedConsumer
 from pystreams.broker.embedded.producer import EmbeddedProducer
 from pystreams.ids import TopicPartition
 from pystreams.runtime.streams import Streams
-from tests.live.support import Log, caught_up, eventually, running
+from tests.live.support import Log, caught_up, consumer_of, eventually, running
 
 SILENT = TopicPartition("in", 1)
 
@@ -26,8 +26,7 @@ def test_a_partition_that_is_silently_no_longer_read_goes_on(
     streams = log.start(app)
     caught_up(streams)
     (thread,) = streams._threads
-    assert thread._rounds is not None
-    consumer = thread._rounds.clients.consumer
+    consumer = consumer_of(streams)
     assert isinstance(consumer, EmbeddedConsumer)
     # It loses the partition as librdkafka has done: without an error, until it is assigned again.
     eventually(lambda: consumer._readings, "it reads")

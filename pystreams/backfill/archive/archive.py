@@ -205,8 +205,8 @@ class _Run:
 
 
 def _archived(stored: ParquetSource) -> Index:
-    """What is archived already. If rows are only marked as deleted, the files are left out: the next records are
-    archived all the same, before retention takes them."""
+    """The index of the archive. If the table has rows that are only marked as deleted, the index names no files, so
+    that the run can still archive the next records before retention deletes them."""
     if not isinstance(stored, LakeArchive):
         return stored.index
     try:

@@ -211,9 +211,7 @@ class RecordSender:
             if deadline.expired():
                 raise self._no_room(topic)
             self._serve(self._client.poll, 0.05)
-            if silence.expired():
-                self._look_up_leaders()
-                silence = Deadline(SystemClock(), _SILENCE_MS)
+            silence = self._after_silence(silence)
 
     def _send_later(self, arguments: tuple[Any, ...]) -> None:
         """The local queue is full: wait until it has room."""
@@ -251,11 +249,16 @@ class RecordSender:
                     why=f"{len(self._client)} records are not acknowledged after {_FLUSH_TIMEOUT_S:g} s",
                     hint="is the broker reachable, and are enough replicas in sync?",
                 )
-            if silence.expired():
-                self._look_up_leaders()
-                silence = Deadline(SystemClock(), _SILENCE_MS)
+            silence = self._after_silence(silence)
         if self._failure is not None:
             raise self._failure
+
+    def _after_silence(self, silence: Deadline) -> Deadline:
+        """Look up leaders if the time of ``silence`` is over. Returns when to do so next."""
+        if not silence.expired():
+            return silence
+        self._look_up_leaders()
+        return Deadline(SystemClock(), _SILENCE_MS)
 
     def _look_up_leaders(self) -> None:
         """Or librdkafka may look for them at the broker that is frozen, and would wait for its answer."""

@@ -75,7 +75,7 @@ def _preferences(situation: Situation, task: TaskId) -> _Preferences:
             for process_id in able:
                 wanted.processes[process_id] += weight
     for holder in situation.standby_holders.get(task, ()):
-        # A standby that is far behind is no better than no state, unless the task has been meant to come.
+        # A standby that is far behind saves no time. It counts only if the task is to move to its process later.
         if holder.process_id in ready:
             wanted.processes[holder.process_id] += _STANDBY_PROCESS
         elif task in holder.coming:

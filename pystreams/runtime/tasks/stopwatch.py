@@ -59,10 +59,11 @@ class Stopwatch:
         self._thread = threading.Thread(target=self._run, name=f"{name}-stopwatch", daemon=True)
         self._thread.start()
 
-    def begin_round(self) -> None:
-        """A round of the thread begins; the one before has ended, and with it a stretch that has failed."""
+    def begin_round(self, now_ms: float) -> None:
+        """A round of the thread begins (monotonic, ms); the one before has ended, and with it a stretch that has
+        failed."""
         self._watched = None
-        self._round = _Round(self._clock.monotonic_ms())
+        self._round = _Round(now_ms)
 
     def watch(self, working: Hurried) -> None:
         """A stretch of ``working`` begins; it takes the place of the one before."""

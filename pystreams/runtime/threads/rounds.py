@@ -179,7 +179,7 @@ class Rounds:
     def go_round(self) -> None:
         """One round; what it raises is answered by the error's own ``action``. Raises what has no answer."""
         self.began_ms = self._clock.monotonic_ms()
-        self._stopwatch.begin_round()
+        self._stopwatch.begin_round(self.began_ms)
         try:
             self._round()
             self._trouble.succeeded(restoring=not self.tasks.settled, caught_up=self._caught_up)

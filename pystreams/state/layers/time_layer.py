@@ -12,8 +12,10 @@ from typing import Any, Protocol
 
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 from pystreams.state.layers.layer import Layer
+from pystreams.state.layers.restored_time import RestoredTime, packed_time, unpacked_time
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
+from pystreams.state.table import Table
 from pystreams.stream_time import NO_TIME, TIME_MAX, Observed
 
 #: The minimum length of segments (Stores.persistentWindowStore, persistentSessionStore).
@@ -167,19 +169,17 @@ class TimeOrdered:
         return (first,), (last + 1,)
 
 
-def packed_time(time_ms: int | None) -> bytes:
-    """A time (ms), empty if there is none, for a layer's marks."""
-    return b"" if time_ms is None else pack_int64(time_ms)
-
-
-def unpacked_time(mark: bytes) -> int:
-    """The time (ms) of a mark, -1 if it is empty."""
-    return unpack_int64(mark)[0] if mark else NO_TIME
-
-
-def later_time(restored_ms: int, time: Observed) -> int | None:
-    """The latest time that was restored (ms), if a limit keeps the time in force below it; else None."""
-    return restored_ms if restored_ms > time.ms else None
+def existing_segments(table: Table, end: bytes | None = None) -> Iterator[int]:
+    """The segments of a table that have entries below the key ``end`` (None: no limit). The first key at or after a
+    segment's start shows the next existing segment."""
+    lower = b""
+    while True:
+        key = next((key for key, _ in table.walk(lower)), None)
+        if key is None or (end is not None and key >= end):
+            return
+        segment = unpack_int64(key)[0]
+        yield segment
+        lower = pack_int64(segment + 1)
 
 
 def expired_segments(segments: Iterable[int], first_live: int) -> tuple[bytes, bytes] | None:
@@ -200,14 +200,12 @@ class TimeLayer(Layer):
         "_expired",
         "_held_ms",
         "_interval_ms",
-        "_latest_restored_ms",
+        "_restored_time",
         "_retention_ms",
-        "_seen_limit_ms",
         "_store",
         "_suffix_bytes",
         "_swept_ms",
         "_time_layout",
-        "_time_limit_ms",
         "_visible_ms",
         "segments",
         "sequence",
@@ -234,9 +232,7 @@ class TimeLayer(Layer):
         #: The sequence number of the last duplicate, in stores with duplicates.
         self.sequence = 0
         self._committed = self._position
-        self._time_limit_ms = self._seen_limit_ms = TIME_MAX
-        #: The latest time that was restored, though the limit may have kept the store's time from reaching it.
-        self._latest_restored_ms = NO_TIME
+        self._restored_time = RestoredTime(time)
         self._held_ms = TIME_MAX
         self._swept_ms = NO_TIME
         self._retention_ms = spec.retention_ms
@@ -324,14 +320,8 @@ class TimeLayer(Layer):
     # Restore and commit
 
     def limit_time(self, time_ms: int, seen_ms: int) -> None:
-        self._time_limit_ms, self._seen_limit_ms = time_ms, seen_ms
-        if self._latest_restored_ms != NO_TIME:
-            self._go_on(self._latest_restored_ms)
-
-    def _go_on(self, restored_ms: int) -> None:
-        """A restored record has this time."""
-        self.time.go_on(min(restored_ms, self._time_limit_ms), min(restored_ms, self._seen_limit_ms))
-        self._committed = self._position
+        if self._restored_time.limit(time_ms, seen_ms):
+            self._committed = self._position
 
     @property
     def _position(self) -> tuple[int, int, int]:
@@ -354,9 +344,8 @@ class TimeLayer(Layer):
         if self.spec.retain_duplicates and self._interval_ms:
             # On disk, a null in a store with duplicates is logged but not written, so it did not advance stream time.
             written = (time for (_, value), time in zip(records, times, strict=True) if value is not None)
-        latest = max(written, default=NO_TIME)
-        self._latest_restored_ms = max(self._latest_restored_ms, latest)
-        self._go_on(latest)
+        self._restored_time.restored(max(written, default=NO_TIME))
+        self._committed = self._position
         observed = self.time.ms
         layout, expired, interval = self._time_layout, self._time_layout.expired, self._interval_ms
         indexed = isinstance(layout, Segments) and layout.by_time
@@ -376,26 +365,17 @@ class TimeLayer(Layer):
         return {
             "layer": _MARK.pack(self.time.ms, self.sequence),
             "seen": packed_time(self.time.held_ms),
-            "restored": packed_time(later_time(self._latest_restored_ms, self.time)),
+            "restored": self._restored_time.mark(),
         }
 
     def load(self, marks: Mapping[str, bytes]) -> None:
         if marks["layer"]:
             time_ms, self.sequence = _MARK.unpack(marks["layer"])
             self.time.reset(time_ms, unpacked_time(marks["seen"]))
-        self._latest_restored_ms = unpacked_time(marks["restored"])
+        self._restored_time.load(marks["restored"])
         self._committed = self._position
-        if not self._interval_ms:
-            return
-        # Seek from segment to segment: the first key at or after a segment's start shows the next existing segment.
-        lower: bytes | None = None
-        while True:
-            found = next(self.overlay.table.scan(lower, None, upper_inclusive=False, reverse=False), None)
-            if found is None:
-                return
-            segment = unpack_int64(found[0])[0]
-            self.segments.add(segment)
-            lower = pack_int64(segment + 1)
+        if self._interval_ms:
+            self.segments.update(existing_segments(self.overlay.table))
 
     def continue_as(self, other: Layer) -> None:
         assert isinstance(other, TimeLayer), "it is the same store"

@@ -11,7 +11,8 @@ from typing import Any, Final
 from pystreams.record import RecordBatch
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 from pystreams.state.layers.layer import AsLogged, Layer
-from pystreams.state.layers.time_layer import expired_segments, later_time, packed_time, unpacked_time
+from pystreams.state.layers.restored_time import RestoredTime, packed_time, unpacked_time
+from pystreams.state.layers.time_layer import existing_segments, expired_segments
 from pystreams.state.layers.version_chain import Version, VersionChain
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
@@ -45,10 +46,8 @@ class VersionedLayer(Layer):
         "_committed",
         "_history_ms",
         "_interval_ms",
-        "_latest_restored_ms",
-        "_seen_limit_ms",
+        "_restored_time",
         "_segments",
-        "_time_limit_ms",
         "time",
     )
 
@@ -62,9 +61,7 @@ class VersionedLayer(Layer):
         self.time = time
         #: The time in force at the last commit, and the time that was seen.
         self._committed = (NO_TIME, NO_TIME)
-        self._time_limit_ms = self._seen_limit_ms = TIME_MAX
-        #: The latest time that was restored, though the limit may have kept the store's time from reaching it.
-        self._latest_restored_ms = NO_TIME
+        self._restored_time = RestoredTime(time)
 
     @property
     def arrangement(self) -> str:
@@ -273,21 +270,14 @@ class VersionedLayer(Layer):
     # Restore and commit
 
     def limit_time(self, time_ms: int, seen_ms: int) -> None:
-        self._time_limit_ms, self._seen_limit_ms = time_ms, seen_ms
-        if self._latest_restored_ms != NO_TIME:
-            self._go_on(self._latest_restored_ms)
+        if self._restored_time.limit(time_ms, seen_ms):
             self._committed = self.time.ms, self.time.seen_ms
-
-    def _go_on(self, restored_ms: int) -> None:
-        """A restored version has this time."""
-        self.time.go_on(min(restored_ms, self._time_limit_ms), min(restored_ms, self._seen_limit_ms))
 
     def restored_batch(self, batch: RecordBatch) -> Mapping[Any, bytes | None]:
         """Also advances stream time."""
         for key, value, time in zip(batch.keys, batch.values, batch.timestamps, strict=True):
             if key is not None and not self.too_late(time):
-                self._latest_restored_ms = max(self._latest_restored_ms, time)
-                self._go_on(time)
+                self._restored_time.restored(time)
                 self._put(key, value, time)
         changes = dict(self.overlay.changes)
         self.overlay.clear()
@@ -305,22 +295,15 @@ class VersionedLayer(Layer):
         return {
             "layer": pack_int64(self.time.ms),
             "seen": packed_time(self.time.held_ms),
-            "restored": packed_time(later_time(self._latest_restored_ms, self.time)),
+            "restored": self._restored_time.mark(),
         }
 
     def load(self, marks: Mapping[str, bytes]) -> None:
         if marks["layer"]:
             self._committed = unpack_int64(marks["layer"])[0], unpacked_time(marks["seen"])
             self.time.reset(*self._committed)
-        self._latest_restored_ms = unpacked_time(marks["restored"])
-        lower = b""
-        while True:
-            key, _ = next(self.overlay.table.walk(lower), (_LATEST, b""))
-            if key >= _LATEST:
-                return
-            segment = unpack_int64(key)[0]
-            self._segments.add(segment)
-            lower = pack_int64(segment + 1)
+        self._restored_time.load(marks["restored"])
+        self._segments.update(existing_segments(self.overlay.table, _LATEST))
 
     def continue_as(self, other: Layer) -> None:
         assert isinstance(other, VersionedLayer), "it is the same store"

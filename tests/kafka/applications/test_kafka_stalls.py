@@ -9,7 +9,7 @@ from pystreams.broker.kafka.consumer import KafkaConsumer
 from pystreams.ids import TopicPartition
 from pystreams.runtime.tasks.task_manager import TaskManager
 from tests.kafka.support import Cluster
-from tests.live.support import caught_up, eventually, running
+from tests.live.support import caught_up, consumer_of, eventually, running
 
 SILENT = TopicPartition("in", 1)
 
@@ -25,8 +25,7 @@ def test_a_partition_that_is_silently_no_longer_read_goes_on(
     streams = cluster.start(app)
     running(streams)
     (thread,) = streams._threads
-    assert thread._rounds is not None
-    consumer = thread._rounds.clients.consumer
+    consumer = consumer_of(streams)
     assert isinstance(consumer, KafkaConsumer)
     client = consumer._consumer
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,57 +115,59 @@ def test_of_a_compacted_changelog_only_what_is_left_is_read(log: Cluster, guaran
     written.check()
 
 
-def test_of_rows_that_were_deleted_nothing_comes_back(log: Cluster, guarantee: str) -> None:
-    log.create("in", "out")
+class Rows:
+    """A table of rows, whose changelog is compacted at once."""
+
     changelog = TopicPartition("table-rows-changelog", 0)
-    log.create(changelog.topic, config=QUICK)
 
-    def table() -> App:
-        app = log.app("table", processing_guarantee=guarantee, **EVERY_CHANGE)
-        rows = app.stream("in", key=str, value=int).to_table(name="rows")
-        rows.to_stream().to("out")
-        return app
+    def __init__(self, log: Cluster, guarantee: str) -> None:
+        self.names = [f"k{number}" for number in range(50)]
+        self.log = log
+        self.guarantee = guarantee
+        log.create("in", "out")
+        log.create(self.changelog.topic, config=QUICK)
 
-    names = [f"k{number}" for number in range(50)]
-    log.write("in", [(name, 1, 1_000) for name in names])
-    run_to_the_end(log, table())
-    log.write("in", [(name, None, 2_000) for name in names])
-    run_to_the_end(log, table())
-    log.write("in", [("other", 1, 3_000)])
-    run_to_the_end(log, table())
-    eventually(
-        lambda: [line.key for line in log.lines(changelog).values() if line.value] == [b"other"],
-        "the cleaner has come by",
-    )
-    forget(log)
-    streams = log.start(table())
-    caught_up(streams)
-    assert [key for key, _ in streams.store("rows").all()] == ["other"]
-
-
-def test_a_changelog_that_holds_deletions_alone_makes_an_empty_store(log: Cluster, guarantee: str) -> None:
-    log.create("in", "out")
-    changelog = TopicPartition("table-rows-changelog", 0)
-    log.create(changelog.topic, config=QUICK)
-
-    def table() -> App:
-        app = log.app("table", processing_guarantee=guarantee, **EVERY_CHANGE)
+    def app(self) -> App:
+        app = self.log.app("table", processing_guarantee=self.guarantee, **EVERY_CHANGE)
         app.stream("in", key=str, value=int).to_table(name="rows").to_stream().to("out")
         return app
 
-    names = [f"k{number}" for number in range(50)]
-    # What is deleted is compacted away once its deletion is in a segment that has ended.
-    for value, time_ms in ((1, 1_000), (None, 2_000), (None, 3_000)):
-        log.write("in", [(name, value, time_ms) for name in names])
-        run_to_the_end(log, table())
-    eventually(lambda: not any(line.value for line in log.lines(changelog).values()), "the rows are gone")
+    def write(self, names: Iterable[str], value: int | None, time_ms: int) -> None:
+        """Write rows, None to delete them, and process them."""
+        self.log.write("in", [(name, value, time_ms) for name in names])
+        run_to_the_end(self.log, self.app())
+
+    def logged(self) -> list[bytes | None]:
+        """The keys that the changelog holds with a value."""
+        return [line.key for line in self.log.lines(self.changelog).values() if line.value]
+
+    def keys(self, streams: Streams) -> list[str]:
+        caught_up(streams)
+        return [key for key, _ in streams.store("rows").all()]
+
+
+def test_of_rows_that_were_deleted_nothing_comes_back(log: Cluster, guarantee: str) -> None:
+    rows = Rows(log, guarantee)
+    rows.write(rows.names, 1, 1_000)
+    rows.write(rows.names, None, 2_000)
+    rows.write(["other"], 1, 3_000)
+    eventually(lambda: rows.logged() == [b"other"], "the cleaner has come by")
     forget(log)
-    streams = log.start(table())
-    caught_up(streams)
-    assert list(streams.store("rows").all()) == []
+    assert rows.keys(log.start(rows.app())) == ["other"]
+
+
+def test_a_changelog_that_holds_deletions_alone_makes_an_empty_store(log: Cluster, guarantee: str) -> None:
+    rows = Rows(log, guarantee)
+    rows.write(rows.names, 1, 1_000)
+    # What is deleted is compacted away once its deletion is in a segment that has ended.
+    rows.write(rows.names, None, 2_000)
+    rows.write(rows.names, None, 3_000)
+    eventually(lambda: not rows.logged(), "the rows are gone")
+    forget(log)
+    streams = log.start(rows.app())
+    assert rows.keys(streams) == []
     log.write("in", [("other", 1, 4_000)])
-    caught_up(streams)
-    assert [key for key, _ in streams.store("rows").all()] == ["other"]
+    assert rows.keys(streams) == ["other"]
 
 
 def test_a_changelog_that_holds_nothing_behind_its_beginning_is_complete(

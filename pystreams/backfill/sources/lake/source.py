@@ -83,7 +83,8 @@ class LakeArchive(ParquetSource):
         raise NotImplementedError
 
     def content(self) -> Content:
-        """What was archived. Raises like ``look``, but not for files that cannot be read."""
+        """The topics and offsets that were archived, without a look at the files. Raises ``StateError`` for a table
+        that is not an archive."""
         raise NotImplementedError
 
     def spans(self) -> Index:

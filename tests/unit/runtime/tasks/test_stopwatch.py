@@ -41,7 +41,7 @@ def looks(stopwatch: Stopwatch) -> None:
 
 
 def test_a_round_that_does_not_end_is_reported_once(stopwatch, clock, caplog) -> None:
-    stopwatch.begin_round()
+    stopwatch.begin_round(clock.monotonic_ms())
     clock.advance_ms(60_000)
     eventually(lambda: "in the same round of its work for 60 s" in caplog.text, "it is reported")
     assert "in test_a_round_that_does_not_end_is_reported_once" in caplog.text, "the stack of the thread"
@@ -52,14 +52,14 @@ def test_a_round_that_does_not_end_is_reported_once(stopwatch, clock, caplog) ->
 
 def test_rounds_that_end_in_time_are_not_reported(stopwatch, clock, caplog) -> None:
     for _ in range(3):
-        stopwatch.begin_round()
+        stopwatch.begin_round(clock.monotonic_ms())
         clock.advance_ms(40_000)
         looks(stopwatch)
     assert not caplog.messages
 
 
 def test_a_function_that_hangs_is_reported_instead_of_its_round(stopwatch, clock, caplog) -> None:
-    stopwatch.begin_round()
+    stopwatch.begin_round(clock.monotonic_ms())
     clock.advance_ms(59_000)
     working = Working()
     stopwatch.watch(working)
@@ -75,11 +75,11 @@ def test_a_function_that_hangs_is_reported_instead_of_its_round(stopwatch, clock
 
 
 def test_a_stretch_that_has_failed_ends_with_its_round(stopwatch, clock, caplog) -> None:
-    stopwatch.begin_round()
+    stopwatch.begin_round(clock.monotonic_ms())
     stopwatch.watch(Working())
     clock.advance_ms(30_000)
     for _ in range(3):
-        stopwatch.begin_round()
+        stopwatch.begin_round(clock.monotonic_ms())
         clock.advance_ms(40_000)
         looks(stopwatch)
     assert not caplog.messages
@@ -88,7 +88,7 @@ def test_a_stretch_that_has_failed_ends_with_its_round(stopwatch, clock, caplog)
 def test_nothing_is_reported_without_a_timeout(clock, caplog) -> None:
     stopwatch = Stopwatch("thread", clock, 0)
     try:
-        stopwatch.begin_round()
+        stopwatch.begin_round(clock.monotonic_ms())
         clock.advance_ms(600_000)
         looks(stopwatch)
         assert not caplog.messages
