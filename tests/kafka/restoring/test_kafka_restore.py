@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 from pystreams.app import App
+from pystreams.errors import BrokerError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.streams import Streams
 from tests.kafka.server import KafkaServer
@@ -96,7 +97,18 @@ def end_of(log: Cluster) -> int:
 def delete_before(log: Cluster, offset: int) -> None:
     """Of a compacted topic nobody may delete records: so it is another one meanwhile."""
     log.admin.alter_topic_config(CHANGELOG.topic, {"cleanup.policy": "compact,delete", "retention.ms": "-1"})
-    log.admin.delete_records({CHANGELOG: offset}).wait()
+
+    def deleted() -> bool:
+        try:
+            log.admin.delete_records({CHANGELOG: offset}).wait()
+        except BrokerError as error:
+            # The controller has answered for the new policy before the partition's leader heard of it.
+            if "POLICY_VIOLATION" not in str(error):
+                raise
+            return False
+        return True
+
+    eventually(deleted, "the leader knows the new policy")
     log.admin.alter_topic_config(CHANGELOG.topic, PLAIN)
 
 
