@@ -221,3 +221,29 @@ def test_who_asks_again_and_again_does_not_wait_for_an_idle_thread_each_time(log
     for number in range(500):
         assert store.get(KEYS[number % len(KEYS)]).value == number % len(KEYS)
         assert time.monotonic() < end, f"only {number} answers"
+
+
+def test_a_process_knows_where_all_keys_are_whichever_of_its_threads_was_told(log: Log) -> None:
+    """Also after this thread has ended, and before another one is told."""
+    write(log)
+    settings = {"num_stream_threads": 2}
+    one, two = (log.start(as_they_come(log, process, **settings)) for process in ("p1", "p2"))
+
+    def known(streams: Streams) -> dict[int, str]:
+        return {p: place.active.thread for p, place in streams.endpoints("latest").items() if place.active}
+
+    def run() -> dict[int, str]:
+        """The thread that runs each partition."""
+        threads = [thread for client in (one, two) for thread in client.metadata_for_local_threads()]
+        return {task.task_id.partition: thread.name for thread in threads for task in thread.tasks}
+
+    eventually(lambda: set(run()) == set(range(PARTITIONS)) and len({*run().values()}) == PARTITIONS)
+    eventually(lambda: known(one) == known(two) == run(), "both know all four threads")
+    for _ in range(2):  # either of them may be the one that was told
+        added = one.add_stream_thread()
+        eventually(lambda added=added: added in run().values() or len(run()) == PARTITIONS)
+        first = one._threads[0]
+        first.stop(leave=True)
+        eventually(lambda first=first: first not in one._threads, "the first thread has ended")
+        assert set(known(one)) == set(range(PARTITIONS))
+        eventually(lambda: known(one) == known(two) == run(), "both know the new places")

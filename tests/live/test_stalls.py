@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -11,7 +11,11 @@ import pytest
 from pystreams.broker.embedded.consumer import EmbeddedConsumer
 from pystreams.broker.embedded.producer import EmbeddedProducer
 from pystreams.ids import TopicPartition
+from pystreams.processor import Processor
+from pystreams.record import Record
 from pystreams.runtime.streams import Streams
+from pystreams.state.stores.factory import Stores
+from tests.live.restore_kit import Listener, counting
 from tests.live.support import Log, caught_up, consumer_of, eventually, running
 
 SILENT = TopicPartition("in", 1)
@@ -94,9 +98,23 @@ def test_a_global_table_that_is_silently_no_longer_read_goes_on(
     assert "nothing has been read from rows-0" in caplog.text
 
 
-def test_a_function_that_hangs_is_shown_with_its_stack(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.fixture
+def go_on() -> Iterator[threading.Event]:
+    """What hangs waits for this."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def reported(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What has been said of threads that hang."""
+    return [text for text in caplog.messages if "in the same round of its work" in text]
+
+
+def test_a_function_that_hangs_is_shown_with_its_stack(
+    log: Log, go_on: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
     log.create("in")
-    go_on = threading.Event()
 
     def hangs_here(value: int) -> None:
         go_on.wait(60)
@@ -106,20 +124,17 @@ def test_a_function_that_hangs_is_shown_with_its_stack(log: Log, caplog: pytest.
     streams = log.start(app)
     running(streams)
     log.write("in", [("k", 1, 1)])
-    try:
-        eventually(lambda: "in hangs_here" in caplog.text, "the stack is logged")
-    finally:
-        go_on.set()
+    eventually(lambda: "in hangs_here" in caplog.text, "the stack is logged")
+    go_on.set()
     caught_up(streams)
     assert caplog.text.count("has been at work on one record") == 1
 
 
 def test_a_commit_that_hangs_is_shown_with_its_stack(
-    log: Log, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    log: Log, monkeypatch: pytest.MonkeyPatch, go_on: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     log.create("in", "out")
     log.write("in", [("k", 1, 1)])
-    go_on = threading.Event()
     commit = EmbeddedProducer.commit
 
     def hangs_in_the_commit(self: EmbeddedProducer, *given: Any, **named: Any) -> Any:
@@ -130,9 +145,68 @@ def test_a_commit_that_hangs_is_shown_with_its_stack(
     app = log.app("hanging", stall_timeout_ms=300)
     app.stream("in", key=str, value=int).to("out")
     streams = log.start(app)
-    try:
-        eventually(lambda: "in hangs_in_the_commit" in caplog.text, "the stack is logged")
-    finally:
-        go_on.set()
+    eventually(lambda: "in hangs_in_the_commit" in caplog.text, "the stack is logged")
+    go_on.set()
     caught_up(streams)
-    assert caplog.text.count("the thread has been in the same round of its work") == 1
+    assert len(reported(caplog)) == 1
+
+
+def test_a_restore_that_hangs_is_shown_with_its_stack(
+    log: Log, go_on: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.create("in", "out")
+    log.write("in", [("k", 1, 1)])
+
+    class Hanging(Listener):
+        def on_restore_end(self, partition: TopicPartition, store: str, records: int) -> None:
+            go_on.wait(60)
+
+    def start(folder: str) -> Streams:
+        app = counting(log, stall_timeout_ms=300, state_dir=log.path / folder)
+        return log.start(app, prepare=lambda streams: streams.set_restore_listener(Hanging()))
+
+    go_on.set()
+    first = start("one")
+    caught_up(first)
+    first.close()
+    go_on.clear()
+    again = start("another")
+    eventually(lambda: reported(caplog), "the stack is logged")
+    go_on.set()
+    caught_up(again)
+    (text,) = reported(caplog)
+    assert "-restore] " in text
+    assert "in on_restore_end" in text, "the stack of the thread that restores"
+
+
+@pytest.mark.parametrize("hangs", ["while it is filled", "later"])
+def test_a_global_store_that_hangs_is_shown_with_its_stack(
+    log: Log, go_on: threading.Event, caplog: pytest.LogCaptureFixture, hangs: str
+) -> None:
+    log.create("rows", "in")
+
+    class HangsHere(Processor[str, int, None, None]):
+        def process(self, record: Record[str, int]) -> None:
+            go_on.wait(60)
+            self.context.store("rows").put(record.key, record.value)
+
+    app = log.app("filling", stall_timeout_ms=300)
+    rows = Stores.key_value_store("rows", str, int)
+    app.add_global_store(rows, "rows", HangsHere, key=str, value=int)
+    app.stream("in").foreach(lambda value: None)
+    started: list[Streams] = []
+    # A start waits until global stores are filled.
+    starting = threading.Thread(target=lambda: started.append(log.start(app)))
+    if hangs == "later":
+        starting.start()
+        starting.join()
+    log.write("rows", [("k", 7, 0)])
+    if hangs != "later":
+        starting.start()
+    eventually(lambda: reported(caplog), "the stack is logged")
+    go_on.set()
+    starting.join()
+    eventually(lambda: started[0].store("rows").get("k") == 7, "the record is there")
+    (text,) = reported(caplog)
+    assert "-GlobalStreamThread] " in text
+    assert "in process" in text

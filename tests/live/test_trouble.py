@@ -242,9 +242,11 @@ def test_a_log_that_does_not_answer_when_asked_for_the_end_is_asked_again(log: L
 def test_a_broker_that_stays_away_ends_the_client_after_task_timeout_ms(
     log: Log, start: Callable[..., Streams]
 ) -> None:
-    streams = start(counting(log, task_timeout_ms=300), Faults("commit", AWAY, at=1, times=10**9))
+    away = BrokerUnavailableError("the broker is away")
+    streams = start(counting(log, task_timeout_ms=300), Faults("commit", away, at=1, times=10**9))
     eventually(lambda: streams.finished, "the end")
-    assert streams.failure is AWAY
+    assert streams.failure is away
+    assert str(away) == "the broker is away\n  why: it was tried again for task_timeout_ms (0.3 s)"
 
 
 def test_trouble_that_takes_some_rounds_to_come_back_ends_the_client_too(

@@ -268,7 +268,7 @@ class GroupConnection:
             "The coordinator of the group does not answer",
             where=self._where,
             why=f"{type(error).__name__}: {error}",
-            hint="is the broker reachable, and the login right? pystreams tries again",
+            hint="is the broker reachable, and the login right?",
         )
 
 

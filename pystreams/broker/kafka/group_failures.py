@@ -75,5 +75,5 @@ def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:
             hint="was it deleted? Create it again, then restart the application",
         )
     if is_transient(error) or isinstance(error, _TAKEN_OVER):
-        return BrokerUnavailableError(what, where=where, why=why, hint="pystreams tries again")
+        return BrokerUnavailableError(what, where=where, why=why, hint="are all brokers up?")
     return BrokerError(what, where=where, why=why, hint=_HINTS.get(type(error), ""))

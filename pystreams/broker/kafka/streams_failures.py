@@ -21,7 +21,8 @@ _STREAMS_INVALID_TOPOLOGY: Final = 130
 
 def heartbeat_refused(error: HeartbeatRefusedError, where: str) -> StreamsError:
     """The error for a heartbeat that the broker will never accept."""
-    what, why = "The broker does not accept this member of the group", str(error)
+    # Without the name of the class, which kafka-python puts before it.
+    what, why = "The broker does not accept this member of the group", str(error.args[0])
     if "Topology updates" in why:
         return TopologyError(
             "The group runs another topology",

@@ -18,10 +18,12 @@ from pystreams.runtime.group.assignor import Assignment, assign_tasks
 from pystreams.runtime.group.membership_data import (
     AssignmentInfo,
     Subscription,
+    Whereabouts,
     decode_subscription,
     encode,
     pack_tasks,
-    unpack_offsets,
+    pack_whereabouts,
+    state_of,
     unpack_tasks,
 )
 from pystreams.runtime.group.own_assignor import OwnAssignor
@@ -66,7 +68,7 @@ class GroupAssignor:
 
     def __call__(self, members: Sequence[MemberInfo]) -> dict[str, MemberAssignment]:
         """Assign the tasks to the members that can take part. The others get no partitions, and the reason."""
-        subscriptions, unreadable = self._read(members)
+        subscriptions, states, unreadable = self._read(members)
         refused = {member_id: AssignmentInfo(error=error) for member_id, error in unreadable.items()}
         fingerprint = _fingerprint_in_force(members, subscriptions)
         in_force = self._topology_of(fingerprint, subscriptions)
@@ -77,7 +79,7 @@ class GroupAssignor:
                 del subscriptions[member_id]
         owned = self._owned_tasks(members)
         taking_part = [
-            _assignor_member(member_id, subscription, owned[member_id])
+            _assignor_member(member_id, subscription, owned[member_id], states[member_id])
             for member_id, subscription in subscriptions.items()
         ]
         assignment, follow_up_ms = self._assign(taking_part)
@@ -115,19 +117,9 @@ class GroupAssignor:
         subscriptions: Mapping[str, Subscription],
     ) -> dict[str, AssignmentInfo]:
         """The data that each member gets besides its partitions."""
-        threads = sorted(assignment.active) if self.stateful else []
-        common = AssignmentInfo(
-            tasks=len(self.inputs),
-            members=len(members),
-            shutdown=any(subscription.shutdown for subscription in subscriptions.values()),
-            threads=[subscriptions[member_id].thread for member_id in threads],
-            owners=owners_by_subtopology(
-                self.stateful,
-                {task: index for index, name in enumerate(threads) for task in assignment.active[name]},
-            ),
-            endpoints=given_endpoints(subscriptions[member_id].endpoint for member_id in threads),
-            followers=followers_by_subtopology([assignment.standbys[name] for name in threads]),
-        )
+        shutdown = any(subscription.shutdown for subscription in subscriptions.values())
+        common = AssignmentInfo(len(self.inputs), len(members), shutdown=shutdown)
+        told = _with_whereabouts(common, self._whereabouts(assignment, subscriptions), subscriptions)
         process_of = {task: member.process_id for member in members for task in member.owned}
         asks = self._who_asks(assignment)
         infos = {}
@@ -140,7 +132,7 @@ class GroupAssignor:
                 if process_of.get(task, member.process_id) != member.process_id
             }
             infos[name] = msgspec.structs.replace(
-                common,
+                told[name],
                 standbys=pack_tasks({*assignment.standbys[name], *assignment.warm_ups[name], *arriving}),
                 awaited=pack_tasks({*assignment.warm_ups[name], *assignment.coming[name]}),
                 coming=pack_tasks(assignment.coming[name]),
@@ -148,21 +140,40 @@ class GroupAssignor:
             )
         return infos
 
+    def _whereabouts(self, assignment: Assignment, subscriptions: Mapping[str, Subscription]) -> Whereabouts:
+        """Where the tasks with stores are, in the words of all."""
+        threads = sorted(assignment.active) if self.stateful else []
+        return Whereabouts(
+            [subscriptions[member_id].thread for member_id in threads],
+            given_endpoints(subscriptions[member_id].endpoint for member_id in threads),
+            owners_by_subtopology(
+                self.stateful,
+                {task: index for index, name in enumerate(threads) for task in assignment.active[name]},
+            ),
+            followers_by_subtopology([assignment.standbys[name] for name in threads]),
+        )
+
     def _who_asks(self, assignment: Assignment) -> str:
         """The member that asks for the next rebalance: one that has something to fill, if there is one."""
         filling = [m for m in sorted(assignment.active) if assignment.warm_ups[m] or assignment.coming[m]]
         return next(iter(filling or sorted(assignment.active)), "")
 
-    def _read(self, members: Sequence[MemberInfo]) -> tuple[dict[str, Subscription], dict[str, str]]:
+    def _read(
+        self, members: Sequence[MemberInfo]
+    ) -> tuple[dict[str, Subscription], dict[str, Mapping[TaskId, int]], dict[str, str]]:
+        """What the members say, the progress of the state of which they tell, and why the others cannot be read."""
         subscriptions: dict[str, Subscription] = {}
+        states: dict[str, Mapping[TaskId, int]] = {}
         errors: dict[str, str] = {}
         for member in members:
             try:
-                subscriptions[member.member_id] = decode_subscription(member.user_data)
+                said = decode_subscription(member.user_data)
+                states[member.member_id] = state_of(said)
+                subscriptions[member.member_id] = said
             except TopologyError as error:
                 log.warning("member %s cannot take part: %s", member.member_id, error)
                 errors[member.member_id] = str(error)
-        return subscriptions, errors
+        return subscriptions, states, errors
 
     def _topology_of(self, fingerprint: str, subscriptions: Mapping[str, Subscription]) -> bytes:
         """The topology of the leader, or of one of the members; empty if no member has sent it."""
@@ -182,8 +193,25 @@ class GroupAssignor:
         }
 
 
+def _with_whereabouts(
+    common: AssignmentInfo, whereabouts: Whereabouts, subscriptions: Mapping[str, Subscription]
+) -> dict[str, AssignmentInfo]:
+    """What all members get, by member id: one thread of each process is told where all tasks are, and each member of
+    before, in its own words."""
+    plain = {name: getattr(whereabouts, name) for name in Whereabouts.__struct_fields__}
+    of_before = msgspec.structs.replace(common, **plain)
+    first = msgspec.structs.replace(common, whereabouts=pack_whereabouts(whereabouts))
+    infos: dict[str, AssignmentInfo] = {}
+    told: set[tuple[str, int]] = set()
+    for member_id, said in sorted(subscriptions.items()):
+        process = said.process_id, said.worker
+        infos[member_id] = of_before if said.worker < 0 else common if process in told else first
+        told.add(process)
+    return infos
+
+
 def owners_by_subtopology(stateful: Collection[TaskId], owner: Mapping[TaskId, int]) -> dict[int, list[int]]:
-    """As ``AssignmentInfo.owners``; ``owner`` is the index of the thread that has a task."""
+    """As ``Whereabouts.owners``; ``owner`` is the index of the thread that has a task."""
     owners: dict[int, list[int]] = {}
     for subtopology, partition in sorted(stateful):
         of_partitions = owners.setdefault(subtopology, [])
@@ -193,7 +221,7 @@ def owners_by_subtopology(stateful: Collection[TaskId], owner: Mapping[TaskId, i
 
 
 def followers_by_subtopology(standbys: Sequence[Collection[TaskId]]) -> dict[int, list[list[int]]]:
-    """As ``AssignmentInfo.followers``; ``standbys`` has the standbys of each thread."""
+    """As ``Whereabouts.followers``; ``standbys`` has the standbys of each thread."""
     followers: dict[int, list[list[int]]] = {}
     for index, tasks in enumerate(standbys):
         for subtopology, partition in tasks:
@@ -204,18 +232,20 @@ def followers_by_subtopology(standbys: Sequence[Collection[TaskId]]) -> dict[int
 
 
 def given_endpoints(endpoints: Iterable[str]) -> list[str]:
-    """As ``AssignmentInfo.endpoints``, from those of the threads."""
+    """As ``Whereabouts.endpoints``, from those of the threads."""
     given = list(endpoints)
     return given if any(given) else []
 
 
-def _assignor_member(member_id: str, subscription: Subscription, owned: frozenset[TaskId]) -> AssignorMember:
+def _assignor_member(
+    member_id: str, subscription: Subscription, owned: frozenset[TaskId], state: Mapping[TaskId, int]
+) -> AssignorMember:
     return AssignorMember(
         member_id,
         subscription.process_id,
         subscription.thread,
         owned,
-        unpack_offsets(subscription.reached),
+        state,
         unpack_tasks(subscription.standbys),
         unpack_tasks(subscription.coming),
         unpack_tasks(subscription.restoring),

@@ -2,6 +2,10 @@
 
 A version byte, then a MessagePack map. Unknown entries are skipped and missing ones have defaults, so more can
 join without a new version; the version changes only when an old reader would misunderstand.
+
+Kafka keeps what all members of a group send and get in one record of 1 MB. So what grows with the whole application is
+told once for each process, and deflated: the state on its disk (``Subscription.on_disk``), and where all tasks are
+(``AssignmentInfo.whereabouts``).
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from itertools import zip_longest
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -19,6 +23,12 @@ from pystreams.ids import TaskId
 
 VERSION = 1
 
+#: What a member may make of a few bytes that are deflated: a hundred thousand tasks need a tenth of it.
+_MOST_BYTES: Final = 16 * 2**20
+#: The bytes of an offset.
+_WIDTH: Final = 8
+#: Small blocks, each with a code of its own: names and numbers have nothing in common.
+_MEM_LEVEL: Final = 4
 
 #: Tasks, as the partitions of each sub-topology.
 PackedTasks: TypeAlias = dict[int, list[int]]
@@ -38,60 +48,17 @@ class Places(NamedTuple):
     standbys: tuple[Host, ...] = ()
 
 
-class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The data that a thread sends when it joins.
+class Whereabouts(msgspec.Struct, frozen=True, array_like=True):
+    """Where the tasks with stores are. Source: AssignmentInfo.partitionsByHost.
 
-    ``reached`` holds, by sub-topology and partition, the progress of tasks' state on this process' disk (the sum of
-    their stores' changelog offsets): one thread of each process sends it for all tasks, the others only for those whose
-    stores they fill. ``standbys`` are the standby tasks of this thread, ``coming`` those of them that it is to run when
-    they are ready, ``restoring`` the assigned tasks that do not run yet. ``tags`` and ``rack`` say where the process
-    is, ``endpoint`` where its queries are answered, ``pystreams`` and ``python`` the versions that it runs.
-    ``shutdown`` asks the whole application to stop. One thread of each process sends its ``topology``
-    (``pack_topology``), so that a leader with another one can name the differences.
+    ``owners`` has for each sub-topology, by partition, the index in ``threads`` of the one that has it (-1: nobody);
+    ``followers`` the indexes of those that keep standbys. ``endpoints`` are those of the threads, in the same order;
+    none if no thread has one.
     """
 
-    fingerprint: str
-    process_id: str
-    thread: str
-    reached: dict[int, dict[int, int]] = {}  # msgspec gives each one its own
-    standbys: PackedTasks = {}
-    coming: PackedTasks = {}
-    restoring: PackedTasks = {}
-    tags: dict[str, str] = {}
-    rack: str = ""
-    shutdown: bool = False
-    topology: bytes = b""
-    endpoint: str = ""
-    pystreams: str = ""
-    python: str = ""
-
-
-class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The data that the assignor sends to a thread besides its partitions. Source: AssignmentInfo.
-
-    ``error`` is set if the member may not take part, with the ``topology`` that the group runs (``pack_topology``), if
-    that is the reason and it is known; ``shutdown`` if the whole application is to stop.
-
-    ``owners`` says who has the tasks with stores: for each sub-topology, by partition, the index in ``threads`` (-1:
-    nobody); ``followers`` the indexes of those that keep standbys. ``endpoints`` are those of the threads, in the same
-    order; none if no thread has one. Source of the endpoints: AssignmentInfo.partitionsByHost.
-
-    ``standbys`` are the tasks whose stores the thread is to keep filled. When those in ``awaited`` are filled, it asks
-    for a rebalance; then it is to run those in ``coming``. In any case it asks after ``follow_up_ms``; 0: it does not.
-    """
-
-    tasks: int = 0
-    members: int = 0
-    error: str = ""
-    topology: bytes = b""
-    shutdown: bool = False
     threads: list[str] = []
-    owners: dict[int, list[int]] = {}
-    standbys: PackedTasks = {}
-    awaited: PackedTasks = {}
-    coming: PackedTasks = {}
-    follow_up_ms: int = 0
     endpoints: list[str] = []
+    owners: dict[int, list[int]] = {}
     followers: dict[int, list[list[int]]] = {}
 
     def owners_of(self, subtopology: int) -> dict[int, str]:
@@ -112,6 +79,67 @@ class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         }
 
 
+class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The data that a thread sends when it joins.
+
+    ``reached`` holds, by sub-topology and partition, the progress of the tasks whose stores this thread fills (the sum
+    of their stores' changelog offsets). ``on_disk`` (``pack_offsets``) holds that of the other state on its process'
+    disk; one thread of each process sends it. ``worker`` tells apart the processes that share a disk, and so
+    ``process_id`` (-1: of a member of before). ``standbys`` are the standby tasks of this thread, ``coming`` those of
+    them that it is to run when they are ready,
+    ``restoring`` the assigned tasks that do not run yet. ``tags`` and ``rack`` say where the process is, ``endpoint``
+    where its queries are answered, ``pystreams`` and ``python`` the versions that it runs. ``shutdown`` asks the whole
+    application to stop. One thread of each process sends its ``topology`` (``pack_topology``) if the group is small,
+    so that a leader with another one can name the differences.
+    """
+
+    fingerprint: str
+    process_id: str
+    thread: str
+    reached: dict[int, dict[int, int]] = {}  # msgspec gives each one its own
+    standbys: PackedTasks = {}
+    coming: PackedTasks = {}
+    restoring: PackedTasks = {}
+    tags: dict[str, str] = {}
+    rack: str = ""
+    shutdown: bool = False
+    topology: bytes = b""
+    endpoint: str = ""
+    pystreams: str = ""
+    python: str = ""
+    on_disk: bytes = b""
+    worker: int = -1
+
+
+class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The data that the assignor sends to a thread besides its partitions. Source: AssignmentInfo.
+
+    ``error`` is set if the member may not take part, with the ``topology`` that the group runs (``pack_topology``), if
+    that is the reason and it is known; ``shutdown`` if the whole application is to stop.
+
+    ``whereabouts`` (``pack_whereabouts``) says where the tasks with stores are: one thread of each process gets it.
+    Members of before get the fields of ``Whereabouts`` instead: ``threads``, ``endpoints``, ``owners``, ``followers``.
+
+    ``standbys`` are the tasks whose stores the thread is to keep filled. When those in ``awaited`` are filled, it asks
+    for a rebalance; then it is to run those in ``coming``. In any case it asks after ``follow_up_ms``; 0: it does not.
+    """
+
+    tasks: int = 0
+    members: int = 0
+    error: str = ""
+    topology: bytes = b""
+    shutdown: bool = False
+    threads: list[str] = []
+    owners: dict[int, list[int]] = {}
+    standbys: PackedTasks = {}
+    awaited: PackedTasks = {}
+    coming: PackedTasks = {}
+    follow_up_ms: int = 0
+    endpoints: list[str] = []
+    followers: dict[int, list[list[int]]] = {}
+    whereabouts: bytes = b""
+
+
 def pack_tasks(tasks: Iterable[TaskId]) -> PackedTasks:
     """The tasks in the form in which they are sent."""
     packed: PackedTasks = {}
@@ -125,7 +153,7 @@ def unpack_tasks(packed: PackedTasks) -> frozenset[TaskId]:
     return frozenset(TaskId(sub, partition) for sub, partitions in packed.items() for partition in partitions)
 
 
-def pack_offsets(offsets: Mapping[TaskId, int]) -> dict[int, dict[int, int]]:
+def pack_reached(offsets: Mapping[TaskId, int]) -> dict[int, dict[int, int]]:
     """As ``Subscription.reached``."""
     packed: dict[int, dict[int, int]] = {}
     for task, offset in sorted(offsets.items()):
@@ -133,9 +161,45 @@ def pack_offsets(offsets: Mapping[TaskId, int]) -> dict[int, dict[int, int]]:
     return packed
 
 
-def unpack_offsets(packed: Mapping[int, Mapping[int, int]]) -> dict[TaskId, int]:
-    """The inverse of ``pack_offsets``."""
-    return {TaskId(sub, partition): at for sub, of_sub in packed.items() for partition, at in of_sub.items()}
+class _Offsets(msgspec.Struct, frozen=True, array_like=True):
+    """Tasks and their offsets. The offsets' first bytes come first, then all second ones, and so on: those that are
+    alike are then neighbours, and deflate to little."""
+
+    tasks: PackedTasks
+    offsets: bytes
+
+
+def pack_offsets(offsets: Mapping[TaskId, int]) -> bytes:
+    """As ``Subscription.on_disk``."""
+    if not offsets:
+        return b""
+    numbers = b"".join(offsets[task].to_bytes(_WIDTH) for task in sorted(offsets))
+    return _deflated(_Offsets(pack_tasks(offsets), b"".join(numbers[i::_WIDTH] for i in range(_WIDTH))))
+
+
+def state_of(said: Subscription) -> dict[TaskId, int]:
+    """The progress of all state of which a thread has told. Raises ``TopologyError`` as ``decode_subscription``."""
+    reached = {TaskId(sub, partition): at for sub, of in said.reached.items() for partition, at in of.items()}
+    if not said.on_disk:
+        return reached
+    packed = _inflated(said.on_disk, _Offsets)
+    tasks = [TaskId(sub, partition) for sub, of in packed.tasks.items() for partition in of]
+    if len(packed.offsets) != _WIDTH * len(tasks):
+        raise _unreadable(f"it has {len(tasks)} tasks, and {len(packed.offsets)} bytes of offsets")
+    offsets = (int.from_bytes(packed.offsets[i :: len(tasks)]) for i in range(len(tasks)))
+    return {**dict(zip(tasks, offsets, strict=True)), **reached}
+
+
+def pack_whereabouts(whereabouts: Whereabouts) -> bytes:
+    """As ``AssignmentInfo.whereabouts``."""
+    return _deflated(whereabouts)
+
+
+def whereabouts_of(info: AssignmentInfo) -> Whereabouts:
+    """What a thread is told of where all tasks are. Raises ``TopologyError`` as ``decode_assignment_info``."""
+    if info.whereabouts:
+        return _inflated(info.whereabouts, Whereabouts)
+    return Whereabouts(info.threads, info.endpoints, info.owners, info.followers)
 
 
 Message = TypeVar("Message", Subscription, AssignmentInfo)
@@ -149,7 +213,7 @@ def pack_topology(shape: Any) -> bytes:
 def unpack_topology(packed: bytes) -> Any:
     """Raises ``TopologyError`` for bytes that are not a topology."""
     try:
-        return json.loads(zlib.decompress(packed))
+        return json.loads(_content(packed))
     except (ValueError, zlib.error) as error:
         raise TopologyError("the topology that the group runs cannot be read", why=str(error)) from error
 
@@ -180,4 +244,32 @@ def _decode(data: bytes, kind: type[Message]) -> Message:
     try:
         return msgspec.msgpack.decode(data[1:], type=kind)
     except msgspec.DecodeError as error:
-        raise TopologyError("the data of a member of the group cannot be read", why=str(error)) from error
+        raise _unreadable(str(error)) from error
+
+
+Content = TypeVar("Content", _Offsets, Whereabouts)
+
+
+def _deflated(content: _Offsets | Whereabouts) -> bytes:
+    deflater = zlib.compressobj(zlib.Z_BEST_COMPRESSION, memLevel=_MEM_LEVEL)
+    return deflater.compress(msgspec.msgpack.encode(content)) + deflater.flush()
+
+
+def _inflated(data: bytes, kind: type[Content]) -> Content:
+    try:
+        return msgspec.msgpack.decode(_content(data), type=kind)
+    except (zlib.error, ValueError) as error:  # those of msgspec are ValueErrors
+        raise _unreadable(str(error)) from error
+
+
+def _content(deflated: bytes) -> bytes:
+    """Raises ``zlib.error`` and ``ValueError``."""
+    inflater = zlib.decompressobj()
+    content = inflater.decompress(deflated, _MOST_BYTES)
+    if not inflater.eof:
+        raise ValueError(f"it is cut off, or has more than {_MOST_BYTES} bytes")
+    return content
+
+
+def _unreadable(why: str) -> TopologyError:
+    return TopologyError("the data of a member of the group cannot be read", why=why)

@@ -1,16 +1,21 @@
-"""Which thread of a client sends the group what all of them know: one is enough, and keeps the subscriptions small."""
+"""What the threads of a client share of what they send the group, and hear from it: once for each client is enough, and
+keeps small what the group has to keep."""
 
 from __future__ import annotations
 
 import threading
 
+from pystreams.runtime.group.membership_data import Whereabouts
+
 
 class StateReporter:
-    """The first thread that asks sends it, until it ends. Threads may share it."""
+    """The first thread that asks sends what all of them know, until it ends. Threads may share it."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._thread = ""
+        #: What the group has told last. It stays when the thread that heard it has ended.
+        self.whereabouts = Whereabouts()
 
     def reports(self, thread: str) -> bool:
         """Whether this thread is the one."""

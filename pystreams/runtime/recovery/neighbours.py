@@ -30,8 +30,9 @@ log = logging.getLogger(__name__)
 _INTERVAL_S: Final = 0.2
 #: How long to wait for this client's first member.
 _JOIN_TIMEOUT_S: Final = 2.0
-#: A supervisor starts a worker again after about a second, and the worker needs one or two to join.
-STATIC_RETURN_MS: Final = 3_000.0
+#: A supervisor starts a worker again at once, and the worker needs one or two seconds to join. It may fail to: then its
+#: tasks have waited for so long in vain.
+STATIC_RETURN_MS: Final = 2_000.0
 #: The thread may be waiting for an answer when it is to end.
 _CLOSE_TIMEOUT_S: Final = 1.0
 

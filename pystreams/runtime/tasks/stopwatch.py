@@ -11,16 +11,11 @@ thread's stack is logged, so that somebody can see where it hangs; the group giv
 
 from __future__ import annotations
 
-import logging
-import sys
 import threading
-import traceback
-from dataclasses import dataclass
 from typing import Protocol
 
 from pystreams.clock import Clock
-
-log = logging.getLogger(__name__)
+from pystreams.runtime.recovery.hang_watch import WatchedRounds
 
 #: A stretch may take this long, and is noticed up to a look later.
 _STRETCH_MS = 100.0
@@ -35,25 +30,14 @@ class Hurried(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Round:
-    """A round of the thread, since when (monotonic), and whether it has been reported."""
-
-    began_ms: float
-    reported: bool = False
-
-
 class Stopwatch:
     """Watches the rounds of a thread, and in them one stretch of processing at a time."""
 
     def __init__(self, name: str, clock: Clock, stall_timeout_ms: int) -> None:
-        """Watches the calling thread. A stretch or a round that takes ``stall_timeout_ms`` is reported; 0: none is."""
-        self._name = name
+        """A stretch or a round that takes ``stall_timeout_ms`` is reported; 0: none is."""
         self._clock = clock
-        self._stall_timeout_ms = stall_timeout_ms
-        self._thread_id = threading.get_ident()
-        # Both are replaced as a whole, so no lock is needed.
-        self._round: _Round | None = None
+        self._rounds = WatchedRounds(name, stall_timeout_ms)
+        # Replaced as a whole, so no lock is needed.
         self._watched: tuple[float, Hurried] | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{name}-stopwatch", daemon=True)
@@ -63,7 +47,7 @@ class Stopwatch:
         """A round of the thread begins (monotonic, ms); the one before has ended, and with it a stretch that has
         failed."""
         self._watched = None
-        self._round = _Round(now_ms)
+        self._rounds.begin(now_ms)
 
     def watch(self, working: Hurried) -> None:
         """A stretch of ``working`` begins; it takes the place of the one before."""
@@ -80,32 +64,9 @@ class Stopwatch:
     def _run(self) -> None:
         while not self._closing.wait(_LOOK_S):
             now_ms = self._clock.monotonic_ms()
-            watched, this_round = self._watched, self._round
+            watched = self._watched
             stretch_ms = 0.0
             if watched is not None and now_ms >= watched[0]:
                 watched[1].hurry()
                 stretch_ms = now_ms - watched[0] + _STRETCH_MS
-            if this_round is not None:
-                self._report_if_long(this_round, now_ms, stretch_ms)
-
-    def _report_if_long(self, this_round: _Round, now_ms: float, stretch_ms: float) -> None:
-        """Report a round once: by the function that hangs, or if it is none, by the round itself."""
-        if not self._stall_timeout_ms or this_round.reported:
-            return
-        round_ms = now_ms - this_round.began_ms
-        if stretch_ms >= self._stall_timeout_ms:
-            self._report(this_round, "a function has been at work on one record", stretch_ms)
-        elif round_ms >= self._stall_timeout_ms and not stretch_ms:
-            self._report(this_round, "the thread has been in the same round of its work", round_ms)
-
-    def _report(self, this_round: _Round, what: str, took_ms: float) -> None:
-        this_round.reported = True
-        frame = sys._current_frames().get(self._thread_id)
-        stack = "" if frame is None else "".join(traceback.format_stack(frame))
-        log.warning(
-            "[%s] %s for %.0f s (stall_timeout_ms); it is here:\n%s",
-            self._name,
-            what,
-            took_ms / 1000,
-            stack.rstrip(),
-        )
+            self._rounds.look(now_ms, stretch_ms)

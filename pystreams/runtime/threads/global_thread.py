@@ -22,6 +22,7 @@ from pystreams.errors import (
 )
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.recovery.hang_watch import HangWatch
 from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.threads.thread_end import close_all, placed
@@ -60,6 +61,7 @@ class GlobalThread:
         self._stores: GlobalState | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._trouble = Trouble(context.clock, context.config.task_timeout_ms)
+        self._hangs = HangWatch(name, context.clock, context.config.stall_timeout_ms)
         #: The answers to errors of reading, by what they ask for. One that is not answered ends the thread. ``wipe`` is
         #: answered where the stores are opened (``_open``), and where they are closed as the thread ends (``_run``).
         self._answers: Mapping[Action, Callable[[StreamsError], None]] = {
@@ -93,8 +95,10 @@ class GlobalThread:
     # Life
 
     def _run(self) -> None:
-        closing: list[Callable[[], None]] = []
+        closing: list[Callable[[], None]] = [self._hangs.close]
+        self._hangs.start()
         try:
+            self._hangs.begin_round()
             consumer = self._context.broker.consumer(self.name, "global")
             closing.append(consumer.close)
             stalls = self._stalls_of(consumer)
@@ -115,6 +119,7 @@ class GlobalThread:
             self._enter(GlobalThreadState.DEAD)
 
     def _fail(self, error: BaseException) -> None:
+        self._hangs.rest()
         self.failure = placed(error, None, self.name)
         if self.state is _RUNNING:
             self._on_failure(self.failure)
@@ -235,6 +240,7 @@ class GlobalThread:
     ) -> Mapping[TopicPartition, int]:
         """Apply what has arrived; how many records of which partitions that was. Only reading can be tried again: an
         error while records are applied ends the thread, because some of them have been applied."""
+        self._hangs.begin_round()
         try:
             batches = consumer.poll(_POLL_MS)
             stalls.polled(lambda: state.partitions)
@@ -271,10 +277,13 @@ class GlobalThread:
 
     def _retry(self, error: StreamsError) -> None:
         self._wait_while(_CREATED, _RUNNING, timeout_s=_PAUSE_S)
+        # Who tries again and says so does not hang.
+        self._hangs.begin_round()
 
     def _redo(self, error: StreamsError) -> None:
         """Pause and try again, for up to ``task_timeout_ms``."""
         if self._trouble.failed(until_commit=False):
+            self._trouble.name_setting(error)
             raise error
         self._retry(error)
 

@@ -27,6 +27,7 @@ from pystreams.runtime.group.membership_data import (
     decode_assignment_info,
     unpack_tasks,
     unpack_topology,
+    whereabouts_of,
 )
 from pystreams.runtime.recovery.rivals import Rivals
 from pystreams.runtime.recovery.stall_watch import StallWatch
@@ -124,7 +125,7 @@ class Rounds:
         self.tasks = parts.tasks
         self.restorer = parts.restorer
         self.clients = parts.clients
-        #: Which member has which task, from the last assignment.
+        #: What came with the last assignment.
         self.assignment_info = AssignmentInfo()
         #: When to ask for the next rebalance.
         self._follow_up: FollowUp | None = None
@@ -187,7 +188,6 @@ class Rounds:
             answer = self._answers.get(error.action)
             if answer is None:
                 raise
-            log.warning("[%s] %s", self._name, error)
             working, self.tasks.working = self.tasks.working, None
             answer(error, working)
 
@@ -243,6 +243,8 @@ class Rounds:
                 if info.error:
                     raise self._refused(info)
                 self.assignment_info = info
+                if (whereabouts := whereabouts_of(info)).threads:
+                    self._context.state_reporter.whereabouts = whereabouts
                 self._follow_up = FollowUp(
                     info, self._context.config.acceptable_recovery_lag, self._clock, self._follow_up
                 )
@@ -425,6 +427,7 @@ class Rounds:
             # Joining again does not help if each transaction takes too long, or if two processes have the same id.
             self._note_trouble(error, until_commit=True)
             self._rivals.look(self.clients.member)
+        self._goes_on("joins the group again", error)
         self._events.clear()
         self._owner.enter(ThreadState.PARTITIONS_REVOKED)
         self.tasks.lose_all()
@@ -433,6 +436,7 @@ class Rounds:
     def _wipe(self, error: StreamsError, working: ActiveTask | None) -> None:
         if working is None:
             raise error
+        self._goes_on("restores the stores of a task from the beginning", error)
         self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
         self.tasks.wipe({working.task_id: error})
 
@@ -440,12 +444,14 @@ class Rounds:
         """Pause and try again. A task that failed in the middle of a record starts again from its last commit."""
         if working is None:
             self._note_trouble(error, until_commit=self.tasks.commit_needed)
+            self._goes_on("tries again", error)
             self._pause()
         else:
             self._redo(error, working)
 
     def _redo(self, error: StreamsError, working: ActiveTask | None) -> None:
         self._note_trouble(error, until_commit=True)
+        self._goes_on("does its work since the last commit again", error)
         self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
         self.tasks.revive()
         self._pause()
@@ -453,7 +459,11 @@ class Rounds:
     def _note_trouble(self, error: StreamsError, *, until_commit: bool) -> None:
         """Raises the error if it has been tried again for ``task_timeout_ms``."""
         if self._trouble.failed(until_commit=until_commit):
+            self._trouble.name_setting(error)
             raise error
+
+    def _goes_on(self, how: str, error: StreamsError) -> None:
+        log.warning("[%s] %s: %s", self._name, how, error)
 
     def _pause(self) -> None:
         self._requests.stop.wait(_RETRY_PAUSE_MS / 1000)

@@ -23,10 +23,12 @@ from pystreams.runtime.group.group_assignor import GroupAssignor
 from pystreams.runtime.group.group_wait import GroupWait
 from pystreams.runtime.group.log_facts import LogFacts
 from pystreams.runtime.group.membership_data import (
+    AssignmentInfo,
     Places,
     Subscription,
     encode,
     pack_offsets,
+    pack_reached,
     pack_tasks,
     pack_topology,
     unpack_tasks,
@@ -61,8 +63,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The most that a member sends of its topology: Kafka keeps the subscriptions of all members in one record of 1 MB.
-_TOPOLOGY_BYTES = 8_192
+#: The most that all members of a group may send of their topologies: Kafka keeps what a group sends and gets in one
+#: record of 1 MB.
+_TOPOLOGIES_BYTES = 65_536
 
 
 class ThreadOwner(Protocol):
@@ -195,11 +198,11 @@ class StreamThread:
 
     def owners_of(self, subtopology: int) -> dict[int, str]:
         """Which thread of the group has each partition of a sub-topology with stores, from the last assignment."""
-        return {} if self._rounds is None else self._rounds.assignment_info.owners_of(subtopology)
+        return self._context.state_reporter.whereabouts.owners_of(subtopology)
 
     def places_of(self, subtopology: int) -> dict[int, Places]:
         """The same, with standbys and endpoints."""
-        return {} if self._rounds is None else self._rounds.assignment_info.places_of(subtopology)
+        return self._context.state_reporter.whereabouts.places_of(subtopology)
 
     def resize_cache(self, cache_bytes: int) -> None:
         """Give the thread another share of the cache budget: with a commit, since entries that must go may be dirty."""
@@ -293,7 +296,9 @@ class StreamThread:
             StallWatch(consumer, context.admin, context.clock, stall_timeout_ms, name),
         )
         patience_ms = context.config.task_timeout_ms
-        thread = RestoreThread(name, restorer, context.load, context.clock, patience_ms, consumer.close)
+        thread = RestoreThread(
+            name, restorer, context.load, context.clock, patience_ms, consumer.close, stall_timeout_ms
+        )
         thread.start()
         closing.append(thread.close)
         return restorer
@@ -348,20 +353,20 @@ class StreamThread:
     def _subscription(self) -> bytes:
         context = self._context
         tasks = self._rounds and self._rounds.tasks
+        info = self._rounds.assignment_info if self._rounds else AssignmentInfo()
         standbys = frozenset(tasks.standby_ids()) if tasks else frozenset[TaskId]()
         reached = dict(tasks.reached()) if tasks else {}
-        if context.state_reporter.reports(self.name):
-            reached = {**context.local_state(), **reached}
+        on_disk = context.local_state() if context.state_reporter.reports(self.name) else {}
         return encode(
             Subscription(
                 fingerprint=context.built.fingerprint,
                 process_id=context.process_id,
                 thread=self.name,
-                reached=pack_offsets(reached),
+                reached=pack_reached(reached),
+                on_disk=pack_offsets({task: on_disk[task] for task in on_disk.keys() - reached}),
+                worker=context.worker.number,
                 standbys=pack_tasks(standbys),
-                coming=pack_tasks(standbys & unpack_tasks(self._rounds.assignment_info.coming))
-                if self._rounds
-                else {},
+                coming=pack_tasks(standbys & unpack_tasks(info.coming)),
                 restoring=pack_tasks(tasks.restoring_ids()) if tasks else {},
                 tags=dict(context.config.client_tags),
                 rack=context.config.client_rack,
@@ -369,11 +374,15 @@ class StreamThread:
                 endpoint=context.config.application_server or "",
                 pystreams=__version__,
                 python=platform.python_version(),
-                topology=self._topology
-                if self.index == 1 and len(self._topology) <= _TOPOLOGY_BYTES
-                else b"",
+                topology=self._topology if self._tells_topology(info.members) else b"",
             )
         )
+
+    def _tells_topology(self, members: int) -> bool:
+        """Whether the topologies of all members are small together. Before a thread knows the group, there may be one
+        for each task."""
+        of_all = len(self._topology) * (members or len(self._context.inputs))
+        return self.index == 1 and of_all <= _TOPOLOGIES_BYTES
 
     def _fail(self, error: BaseException) -> None:
         rounds = self._rounds

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pystreams.clock import Clock
+from pystreams.errors import StreamsError
 
 
 class Trouble:
@@ -46,6 +47,10 @@ class Trouble:
         elif not self._until_commit or caught_up():
             self.over()
         self._seen_ms = now_ms
+
+    def name_setting(self, error: StreamsError) -> None:
+        """Say in an error with which a thread gives up for how long it was tried again, and which setting decides."""
+        error.extend(why=f"it was tried again for task_timeout_ms ({self._timeout_ms / 1000:g} s)")
 
     def over(self) -> None:
         """There is proof: a commit."""

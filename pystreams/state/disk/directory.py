@@ -67,7 +67,7 @@ class DirectoryLock:
                 f"the state of task {self.directory.name} is in use",
                 where=str(self.directory),
                 why="another thread or process has not closed the task yet",
-                hint="pystreams tries again; if it lasts, look for a second instance with the same state_dir",
+                hint="if it lasts, look for a second instance with the same state_dir",
             ) from None
         except OSError as error:
             os.close(descriptor)

@@ -14,11 +14,13 @@ import pytest
 from confluent_kafka import Producer
 
 from pystreams.app import App
-from pystreams.errors import TransactionEndedError
+from pystreams.errors import BrokerUnavailableError, TransactionEndedError
+from pystreams.runtime.streams import Streams
 from tests.kafka.exactly_once.word_counts import APPLICATION, READ, WordCounts
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster
-from tests.live.support import caught_up, eventually, running
+from tests.live.support import caught_up, eventually, run_to_the_end, running
+from tests.live.test_trouble import Faults, FaultyBroker
 
 pytestmark = pytest.mark.slow
 
@@ -146,3 +148,32 @@ def test_a_function_that_always_takes_longer_ends_the_application_after_its_task
     assert "raise transaction_timeout_ms" in str(streams.failure)
     assert 2 <= len(calls) <= 4
     assert [record.value for record in hasty.read("out")] == list(range(1, len(hasty.read("out")) + 1))
+
+
+def test_commits_that_no_broker_answers_for_its_task_timeout_end_it_and_the_next_start_writes_each_count_once(
+    cluster: Cluster,
+):
+    cluster.create("in", "out")
+    cluster.broker = cluster.broker_with(exactly_once=True)
+    away = BrokerUnavailableError("the broker is away")
+    # Some commits succeed before. What a transaction holds has come to Kafka when its commit fails.
+    faulty = FaultyBroker(cluster.broker, Faults("commit", away, at=3, times=10**9))
+    streams = Streams(counting(cluster, lambda value: value, task_timeout_ms=300), broker=faulty)
+    streams.start()
+    written = 0
+
+    def finished_while_input_comes() -> bool:
+        nonlocal written
+        cluster.write("in", [("k", i, i + 1) for i in range(written, written + 10)])
+        written += 10
+        return streams.finished
+
+    with closing(streams):
+        running(streams)
+        eventually(finished_while_input_comes, "it gives up")
+    assert streams.failure is away
+    assert "it was tried again for task_timeout_ms (0.3 s)" in str(away)
+    committed = len(cluster.read("out"))
+    assert 0 < committed < written
+    run_to_the_end(cluster, counting(cluster, lambda value: value))
+    assert [record.value for record in cluster.read("out")] == list(range(1, written + 1))

@@ -297,6 +297,19 @@ def test_kill_9_between_any_two_requests_of_a_commit_changes_no_result(
     words.check()
 
 
+def test_kill_9_after_the_last_answer_of_a_commit_changes_no_result(words: WordCounts) -> None:
+    """The transaction has ended and the process knows it, but has done nothing else: its stores lack what their
+    changelogs and the results have. The next process goes on with that state, or begins without."""
+    for name, passing in (("one", 3), ("two", 2), ("one", 8)):
+        process = words.start(name, aim=f"transaction-ended:{passing}")
+        write_until_ended(words, process)
+        assert process.returncode == -signal.SIGKILL, words.printed()
+    words.start("one")
+    words.done()
+    words.stop_all()
+    words.check()
+
+
 def test_a_request_for_the_producer_id_of_who_was_killed_that_fails_changes_no_result(
     words: WordCounts, proxy: Proxy
 ) -> None:

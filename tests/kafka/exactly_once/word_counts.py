@@ -57,8 +57,10 @@ class WordCounts:
             self.write(20)
             time.sleep(0.02)
 
-    def start(self, name: str, **settings: object) -> subprocess.Popen[bytes]:
-        """A process with a state directory of its own, ``name``."""
+    def start(self, name: str, *, aim: str | None = None, **settings: object) -> subprocess.Popen[bytes]:
+        """A process with a state directory of its own, ``name``. ``aim``: it kills itself there
+        (``tests.chaos.worker``)."""
+        program = ["pystreams"] if aim is None else ["tests.chaos.worker", aim, "none"]
         pairs = [
             part
             for setting, value in {**SETTINGS, **settings}.items()
@@ -68,7 +70,7 @@ class WordCounts:
         self._logs.append(path)
         with path.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "pystreams", "run", "apps.wordcount", *pairs]
+                [sys.executable, "-m", *program, "run", "apps.wordcount", *pairs]
                 + ["--state-dir", str(self.cluster.path / name)],
                 cwd=ROOT,
                 env={**os.environ, "PYSTREAMS_BOOTSTRAP_SERVERS": self.cluster.bootstrap_servers},

@@ -82,7 +82,7 @@ class Scene:
         return self.supervision.workers[number].state
 
 
-def test_each_failure_in_a_row_doubles_the_wait_up_to_a_bound():
+def test_the_wait_is_short_after_a_first_failure_and_doubles_with_each_further_one_up_to_a_bound():
     scene = Scene()
     scene.run()
     waits = []
@@ -90,7 +90,8 @@ def test_each_failure_in_a_row_doubles_the_wait_up_to_a_bound():
         scene.die(1)
         waits.append(scene.until_restart(1))
         scene.run(1)
-    expected = [min(POLICY.backoff_ms_max, POLICY.backoff_ms * 2**n) for n in range(9)]
+    doubled = [min(POLICY.backoff_ms_max, POLICY.backoff_ms * 2**n) for n in range(1, 9)]
+    expected = [POLICY.first_ms, *doubled]
     for waited, backoff in zip(waits, expected, strict=True):
         assert backoff <= waited <= backoff * (1 + POLICY.jitter) + 10
 
@@ -98,7 +99,8 @@ def test_each_failure_in_a_row_doubles_the_wait_up_to_a_bound():
 @given(failures=st.integers(1, 10_000), seed=st.integers())
 def test_no_restart_is_faster_than_the_back_off(failures, seed):
     delay = POLICY.delay_ms(failures, random.Random(seed))
-    assert delay >= min(POLICY.backoff_ms_max, POLICY.backoff_ms * 2.0 ** min(failures - 1, 60))
+    doubled = min(POLICY.backoff_ms_max, POLICY.backoff_ms * 2.0 ** min(failures - 1, 60))
+    assert delay >= (POLICY.first_ms if failures == 1 else doubled)
     assert delay <= POLICY.backoff_ms_max * (1 + POLICY.jitter)
 
 
@@ -111,7 +113,7 @@ def test_who_ran_well_waits_as_after_a_first_failure():
         scene.run(1)
     scene.advance(POLICY.ran_well_ms)
     scene.die(1)
-    assert scene.until_restart(1) <= POLICY.backoff_ms * (1 + POLICY.jitter) + 10
+    assert scene.until_restart(1) <= POLICY.first_ms * (1 + POLICY.jitter) + 10
 
 
 def test_workers_that_died_together_do_not_come_back_together():
