@@ -15,18 +15,32 @@ pytestmark = pytest.mark.slow
 
 SEED = 11
 
+#: What the kinds of faults say that they have done. A storm always has processes join; on a busy machine, it may find
+#: none that works and can leave.
+OF_PROCESSES = {
+    "killed",
+    "killed at a point of a commit or an assignment",
+    "killed, and its state directory deleted",
+    "frozen for a moment",
+    "frozen for longer than the session",
+    "joined",
+    "ended by a full disk",
+    "store files damaged",
+}
+OF_BROKERS = {"broker killed"}
 
-def endure_all_faults_once(place: Place, folder: Path) -> None:
+
+def endure_all_faults_once(place: Place, folder: Path, faults: set[str]) -> None:
     run = Run(place, folder, SEED)
     report = run(run.decks(lambda: True))
     print(report)
     assert report.pairs > 0
-    assert len(report.faults) >= len(run.faults.kinds())
+    assert report.faults.keys() - {"left"} == faults
 
 
 def test_on_the_embedded_log(tmp_path: Path):
     with on_the_embedded_log(tmp_path) as place:
-        endure_all_faults_once(place, tmp_path)
+        endure_all_faults_once(place, tmp_path, OF_PROCESSES)
 
 
 @pytest.mark.kafka
@@ -35,4 +49,4 @@ def test_on_the_embedded_log(tmp_path: Path):
 def test_on_kafka_exactly_once(server: KafkaServer, tmp_path: Path):
     """``server`` knows whether Kafka can be had."""
     with on_kafka(tmp_path) as place:
-        endure_all_faults_once(place, tmp_path)
+        endure_all_faults_once(place, tmp_path, OF_PROCESSES | OF_BROKERS)

@@ -19,7 +19,6 @@ from tests.live.support import eventually
 ROOT = Path(__file__).resolve().parents[2]
 SESSION_TIMEOUT_MS = 4_000
 END_TIMEOUT_S = 120.0
-_FAILED_ASSERTION = "rd_kafka_enq_once_del_source_return: Assertion"
 #: A broker that has come back may be slow for so long, on a busy machine.
 _SLOW_AFTER_S = 180.0
 
@@ -182,8 +181,7 @@ class Workers:
         a reason."""
         for worker in [worker for worker in self.alive if not worker.alive and not worker.doomed]:
             self.alive.remove(worker)
-            allowed = self.could_not_start(worker) or self.was_aborted_by_its_client(worker)
-            assert allowed, f"ended by itself: {worker}"
+            assert self.could_not_start(worker), f"ended by itself: {worker}"
             self.start(worker.slot)
 
     def could_not_start(self, worker: Worker) -> bool:
@@ -193,14 +191,6 @@ class Workers:
         if worker.runs or not any(b.was_away_since(since) for b in self._place.brokers):
             return False
         self.ended["at their start, when a broker was away"] += 1
-        return True
-
-    def was_aborted_by_its_client(self, worker: Worker) -> bool:
-        """Whether an assertion of librdkafka has ended the process, which is as good as a kill: seen with 2.16.1 in an
-        hour of brokers that go and come back."""
-        if worker.end() != -signal.SIGABRT or _FAILED_ASSERTION not in worker.printed():
-            return False
-        self.ended["by a failed assertion of librdkafka"] += 1
         return True
 
     def print_stacks(self) -> None:

@@ -39,6 +39,12 @@ CREATED = {
 OF_TESTS = ("PYTHON", "PYTEST", "MAKE", "MFLAGS", "ARGS")
 
 
+@pytest.fixture(scope="module")
+def mypy_cache(tmp_path_factory) -> Path:
+    """What mypy has found out about libraries: the same for each project, and most of its work."""
+    return tmp_path_factory.mktemp("mypy")
+
+
 @pytest.fixture
 def shop(pystreams, folder: Path) -> Path:
     """A project that has just been made."""
@@ -104,14 +110,14 @@ def test_its_own_tests_notice_a_wrong_topology(shop):
         ("ruff", "check", "--no-cache", "."),
         ("ruff", "check", "--no-cache", "--isolated", "."),
         ("ruff", "format", "--no-cache", "--check", "."),
-        ("mypy", "--cache-dir", os.devnull),
+        ("mypy", "--cache-dir", "{cache}"),
     ],
     ids=" ".join,
 )
 @pytest.mark.parametrize("name", ["shop", "a_name_as_long_as_they_come"])
-def test_style_and_types_are_right(pystreams, folder, check, name):
+def test_style_and_types_are_right(pystreams, folder, check, name, mypy_cache):
     pystreams("init", name)
-    done = within(folder / name, sys.executable, "-m", *check)
+    done = within(folder / name, sys.executable, "-m", *(one.format(cache=mypy_cache) for one in check))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

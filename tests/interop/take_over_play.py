@@ -87,18 +87,21 @@ class Play:
             self._turn({run: self._side(number, run) for run in RUNS}, turn, again=number >= len(RUNS))
         self._java.stop_undisturbed(undisturbed(self.names[0]))
 
-    def read(self, topics: Collection[str]) -> dict[TopicPartition, list[Raw]]:
-        """All records of topics from which nothing was removed."""
+    def read(self, topics: Collection[str]) -> dict[TopicPartition, dict[int, Raw]]:
+        """All committed records, by offset, of topics from which nothing was removed."""
         partitions = partitions_of(topics)
         ends = self._cluster.admin.end_offsets(partitions)
-        found: dict[TopicPartition, list[Raw]] = {partition: [] for partition in partitions}
-        with closing(self._cluster.broker.consumer("reading")) as consumer:
+        found: dict[TopicPartition, dict[int, Raw]] = {partition: {} for partition in partitions}
+        broker = self._cluster.broker_with(exactly_once=True)
+        with closing(broker.consumer("reading")) as consumer:
             consumer.assign(dict.fromkeys(partitions, 0))
             while any(consumer.position(partition) < end for partition, end in ends.items()):
                 for batch in consumer.poll(100):
                     headers = batch.headers or [NO_HEADERS] * len(batch)
                     records = zip(batch.keys, batch.values, batch.timestamps, headers, strict=True)
-                    found[TopicPartition(batch.topic, batch.partition)] += records
+                    found[TopicPartition(batch.topic, batch.partition)].update(
+                        zip(batch.offsets, records, strict=True)
+                    )
         return found
 
     # Turns

@@ -225,6 +225,7 @@ _TURNS: dict[str, Callable[[Making], Iterator[Turn]]] = {
     "foreign-left": _of_foreign("foreign-left"),
     "meetings": of_meetings,
     "regrouped": of_groups,
+    "exact-windows": of_numbers("exact-windows-in", 8),
 }
 
 

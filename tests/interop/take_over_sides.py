@@ -61,8 +61,11 @@ class Javas:
     def start(self, run: str) -> None:
         apps = []
         for name in self._names:
-            optimization = {"topology.optimization": TAKEN[name].topology_optimization}
-            settings = {"max.poll.records": _FETCHED_AT_ONCE, **optimization}
+            settings = {
+                "max.poll.records": _FETCHED_AT_ONCE,
+                "topology.optimization": TAKEN[name].topology_optimization,
+                "processing.guarantee": TAKEN[name].processing_guarantee,
+            }
             apps.append(JavaApp(name, f"{name}-{run}", self.state_dir(run), settings))
         self._ids = [app.application_id for app in apps]
         self._java.start_runs(run, apps)
@@ -85,7 +88,11 @@ class Ours:
         self._names = names
         self._path = path
         # Records end a wait. Looking for them all the time, the applications would leave nothing to other tests.
-        self._broker = cluster.broker_with(client_settings={"fetch.max.wait.ms": "300"})
+        calm = {"fetch.max.wait.ms": "300"}
+        self._brokers = {
+            guarantee: cluster.broker_with(client_settings=calm, exactly_once=guarantee == "exactly_once_v2")
+            for guarantee in {TAKEN[name].processing_guarantee for name in names}
+        }
         self._gates: dict[str, Gate] = {}
         self._clients: list[Streams] = []
 
@@ -113,7 +120,7 @@ class Ours:
             commit_interval_ms=100,
             statestore_cache_max_bytes=0,
         )
-        return Streams(app, broker=self._broker)
+        return Streams(app, broker=self._brokers[TAKEN[name].processing_guarantee])
 
     def close_gates(self) -> None:
         for gate in self._gates.values():

@@ -74,8 +74,13 @@ def windowed(app: App, name: str, windows: TimeWindows, emit: EmitStrategy) -> K
     )
 
 
-def windows(app: App) -> KStream[Windowed[str], int]:
-    return windowed(app, "windows", HOPPING, EmitStrategy.on_window_update()).to_stream()
+def windows(app: App, name: str = "windows") -> KStream[Windowed[str], int]:
+    return windowed(app, name, HOPPING, EmitStrategy.on_window_update()).to_stream()
+
+
+def exact_windows(app: App) -> KStream[Windowed[str], int]:
+    """Each side works exactly once."""
+    return windows(app, "exact-windows")
 
 
 def closes(app: App) -> KStream[Windowed[str], int]:
@@ -168,6 +173,7 @@ class Taken(NamedTuple):
     key: Serde[Any]
     value: Serde[Any]
     topology_optimization: str = "none"
+    processing_guarantee: str = "at_least_once"
 
 
 def _of_foreign_join(name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
@@ -239,6 +245,15 @@ TAKEN: dict[str, Taken] = {
         ("regrouped-in-rows-changelog", "group-sums-changelog"),
         STR,
         INT,
+    ),
+    "exact-windows": Taken(
+        exact_windows,
+        ("exact-windows-in",),
+        (),
+        ("exact-windows-sums-changelog",),
+        _WINDOWED,
+        INT,
+        processing_guarantee="exactly_once_v2",
     ),
 }
 

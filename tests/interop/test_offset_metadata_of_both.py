@@ -1,4 +1,5 @@
-"""The text beside committed offsets is understood by both sides, and what stands in it survives a restart."""
+"""The text beside committed offsets is understood by both sides, and what stands in it survives a restart; with each
+guarantee."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import base64
 import random
 import time
 from collections.abc import Mapping
+
+import pytest
 
 from pystreams import App, Processor, TimeWindows
 from pystreams.broker.port import CommittedOffset
@@ -32,6 +35,16 @@ ORIGIN_MS = (time.time_ns() // 1_000_000 - 3_600_000) // SIZE_MS * SIZE_MS
 IN = TopicPartition("in", 0)
 #: What the window operator of ``counting_windows`` remembers.
 OBSERVED = f"{OWN_PREFIX}KSTREAM-AGGREGATE-0000000001/stream_time"
+
+
+EXACTLY_ONCE = "exactly_once_v2"
+
+
+@pytest.fixture(params=["at_least_once", EXACTLY_ONCE])
+def guarantee(request: pytest.FixtureRequest, cluster: Cluster) -> str:
+    """What both sides run with."""
+    cluster.broker = cluster.broker_with(exactly_once=request.param == EXACTLY_ONCE)
+    return request.param
 
 
 def counting_windows(cluster: Cluster) -> App:
@@ -63,18 +76,26 @@ def metadata(cluster: Cluster, group: str) -> dict[TopicPartition, OffsetMetadat
     return {p: OffsetMetadata.decode(at.metadata) for p, at in cluster.committed(group).items()}
 
 
-def java_runs(cluster: Cluster, java: JavaSide, app: str) -> None:
+def java_runs(cluster: Cluster, java: JavaSide, app: str, guarantee: str) -> None:
     """Run an application of Java's (``windows`` by its id, too) until all of ``in`` is committed, and stop it."""
-    java.start(app, "windows", cluster.path / "java")
+    java.start(app, "windows", cluster.path / "java", **{"processing.guarantee": guarantee})
     eventually(lambda: cluster.all_committed("windows", "in"), "Java has committed everything")
     java.stop("windows")
 
 
-def test_what_java_commits_is_understood_here(cluster: Cluster, java: JavaSide):
+def in_transactions(cluster: Cluster) -> bool:
+    """Whether the changes of the windows were: marks of their ends lie between the records."""
+    partitions = cluster.partitions("windows-wins-changelog")
+    records = sum(len(cluster.lines(partition)) for partition in partitions)
+    return sum(cluster.admin.end_offsets(partitions).values()) > records
+
+
+def test_what_java_commits_is_understood_here(cluster: Cluster, java: JavaSide, guarantee: str):
     cluster.create("in", "out", partitions=2)
     write(cluster, 1_000, 12_000, 40_000, partition=0)
     write(cluster, 7_000, partition=1)
-    java_runs(cluster, java, "closes")
+    java_runs(cluster, java, "closes", guarantee)
+    assert in_transactions(cluster) == (guarantee == EXACTLY_ONCE)
     found = metadata(cluster, "windows")
     one, other = TopicPartition("in", 0), TopicPartition("in", 1)
     assert (found[one].partition_time, found[other].partition_time) == (
@@ -90,13 +111,14 @@ def test_what_java_commits_is_understood_here(cluster: Cluster, java: JavaSide):
 
 
 def test_what_is_committed_here_is_understood_by_java_and_unknown_entries_are_kept(
-    cluster: Cluster, java: JavaSide
+    cluster: Cluster, java: JavaSide, guarantee: str
 ):
     create(cluster)
     theirs = java.ask("encode", time=3_000, entries={"winemit": -7, "naïve": 1 << 62})
     cluster.admin.set_group_offsets("windows", {IN: CommittedOffset(0, theirs)})
     write(cluster, 1_000, 40_000, 33_000)
     run_to_the_end(cluster, counting_windows(cluster))
+    assert in_transactions(cluster) == (guarantee == EXACTLY_ONCE)
     ((partition, (offset, text)),) = java.ask("committed", group="windows").items()
     assert (partition, offset) == ("in-0", 3)
     base64.b64decode(text, validate=True)  # no NUL, nothing appended
@@ -168,6 +190,7 @@ class StreamTime(Processor[str, int, str, int]):
         self.context.forward(record.with_value(self.context.current_stream_time_ms() - ORIGIN_MS))
 
 
+@pytest.mark.usefixtures("guarantee")
 def test_stream_time_survives_a_restart(cluster: Cluster):
     cluster.create("in", "out")
 
@@ -183,6 +206,7 @@ def test_stream_time_survives_a_restart(cluster: Cluster):
     assert [record.value for record in cluster.read("out")] == [40_000, 40_000, 40_000, 50_000]
 
 
+@pytest.mark.usefixtures("guarantee")
 def test_windows_that_closed_before_a_restart_stay_closed(cluster: Cluster):
     create(cluster)
     write(cluster, 1_000, 2_000, 40_000)
@@ -194,13 +218,15 @@ def test_windows_that_closed_before_a_restart_stay_closed(cluster: Cluster):
     assert metadata(cluster, "windows")[IN].entries[OBSERVED] == ORIGIN_MS + 40_000
 
 
-def test_what_operators_remember_is_not_believed_once_java_has_committed(cluster: Cluster, java: JavaSide):
+def test_what_operators_remember_is_not_believed_once_java_has_committed(
+    cluster: Cluster, java: JavaSide, guarantee: str
+):
     create(cluster)
     write(cluster, 40_000)
     run_to_the_end(cluster, counting_windows(cluster))
     # Java's operators forget their time when it stops: to them a record at 21 s is in time.
     write(cluster, 21_000)
-    java_runs(cluster, java, "windows")
+    java_runs(cluster, java, "windows", guarantee)
     carried = metadata(cluster, "windows")[IN]
     assert carried.entries[OBSERVED] == ORIGIN_MS + 40_000
     assert carried.entries[committed_entry(IN)] == 1

@@ -7,11 +7,13 @@ without a restore. A quick look: ``--keys 1000000 --seconds 5``.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from statistics import median
 
 from rich.table import Table
 
+from pystreams.config.streams_config import StreamsConfig
 from tests.benchmarks.kafka.peers import PEERS
 from tests.benchmarks.kafka.session import Session, run_session
 from tests.benchmarks.options import names
@@ -28,15 +30,18 @@ def main() -> int:
     def work(session: Session) -> None:
         bench = Bench(session, given.keys)
         bench.prepare()
-        restored = []
+        restored, besides = [], []
         for repeat in range(given.repeats):
-            for peer in peers:
+            # What one leaves behind (a warm disk, a busy broker) is to help each as often as the other.
+            for peer in peers if repeat % 2 == 0 else peers[::-1]:
                 restored.append(bench.restore(peer, repeat))
                 session.console.print(f"{peer.name}: {restored[-1].rate:,.0f} records/s")
         session.console.print(table(restored))
-        beside = None
-        if given.seconds > 0:
+        for line in summary(restored):
+            session.console.print(line)
+        for _ in range(given.repeats if given.seconds > 0 else 0):
             beside = bench.beside(PEERS["pystreams"], given.seconds)
+            besides.append(beside)
             session.console.print(
                 f"Other tasks while stores are restored: {beside.during:,.0f} lines/s, {beside.share:.0%} of"
                 f" {beside.alone:,.0f} lines/s without a restore"
@@ -45,7 +50,7 @@ def main() -> int:
             {
                 "keys": given.keys,
                 "restores": [asdict(one) for one in restored],
-                "beside": None if beside is None else asdict(beside),
+                "beside": [asdict(one) for one in besides],
             }
         )
 
@@ -54,7 +59,7 @@ def main() -> int:
 
 def table(restored: Sequence[Restored]) -> Table:
     """A line for each restore."""
-    shown = Table("peer", "run", "records", "seconds", "records/s", "CPU s", "peak MiB")
+    shown = Table("peer", "run", "records", "seconds", "records/s", "CPU s", "MiB at start", "peak MiB")
     for one in restored:
         shown.add_row(
             one.peer,
@@ -63,9 +68,29 @@ def table(restored: Sequence[Restored]) -> Table:
             f"{one.seconds:.1f}",
             f"{one.rate:,.0f}",
             f"{one.cpu_s:.1f}",
-            f"{one.peak_rss_bytes / (1 << 20):,.0f}",
+            _mib(one.start_rss_bytes),
+            _mib(one.peak_rss_bytes),
         )
     return shown
+
+
+def summary(restored: Sequence[Restored]) -> Iterator[str]:
+    """How fast pystreams is beside Java, pair by pair, and how its memory compares with what its settings allow."""
+    ours, theirs = ({one.repeat: one for one in restored if one.peer == peer} for peer in _CONTESTANTS)
+    ratios = sorted(ours[repeat].rate / theirs[repeat].rate for repeat in ours.keys() & theirs.keys())
+    if ratios:
+        spread = f"median of {len(ratios)} pairs, {ratios[0]:.2f} to {ratios[-1]:.2f}"
+        yield f"Rate beside Java's: {median(ratios):.2f} ({spread})"
+    if ours:
+        config = StreamsConfig(application_id="budget")
+        allowed = config.rocksdb_block_cache_bytes + config.rocksdb_write_buffer_bytes
+        grown = max(one.peak_rss_bytes - one.start_rss_bytes for one in ours.values())
+        limit = f"block cache and write buffers may have {_mib(allowed)}"
+        yield f"Memory of pystreams: {_mib(grown)} MiB more than at the start; {limit}"
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / (1 << 20):,.0f}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -74,7 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--peers", type=names(_CONTESTANTS), default=_CONTESTANTS, help=",".join(_CONTESTANTS)
     )
-    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument(
+        "--repeats", type=int, default=1, help="pairs of restores, and runs beside other tasks"
+    )
     parser.add_argument(
         "--seconds", type=float, default=20.0, help="for how long other tasks are measured; 0: not at all"
     )

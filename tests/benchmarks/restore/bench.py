@@ -48,13 +48,15 @@ _FLUSH_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True)
 class Restored:
-    """How one contestant restored the changelog. ``seconds``: from the first restore's start to the last one's end."""
+    """How one contestant restored the changelog. ``seconds``: from the first restore's start to the last one's end;
+    ``start_rss_bytes``: its memory at the former, at its highest so far."""
 
     peer: str
     repeat: int
     records: int
     seconds: float
     cpu_s: float
+    start_rss_bytes: int
     peak_rss_bytes: int
 
     @property
@@ -105,6 +107,8 @@ class Bench:
         log = run.folder / "log.txt"
         with started(_commands(peer, run, "balances"), log) as processes:
             tree = ProcessTree(process.pid for process in processes)
+            _awaited(log, "restore-start", processes)
+            start = tree.read()
             _awaited(log, "restore-end", processes)
             usage = tree.read()
         begun, ended = _times(log, "restore-start"), _times(log, "restore-end")
@@ -112,7 +116,9 @@ class Bench:
         if records != self._keys:
             raise RunFailedError(with_log(f"{peer.name} restored {records:,} of {self._keys:,} records", log))
         seconds = (max(at for _, at in ended.values()) - min(at for _, at in begun.values())) / 1000
-        return Restored(peer.name, repeat, records, seconds, usage.cpu_s, usage.peak_rss_bytes)
+        return Restored(
+            peer.name, repeat, records, seconds, usage.cpu_s, start.peak_rss_bytes, usage.peak_rss_bytes
+        )
 
     def beside(self, peer: Peer, seconds: float) -> Beside:
         """The rate of tasks while the others of their thread are restored, and of the same tasks without the others;

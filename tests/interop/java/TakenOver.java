@@ -60,7 +60,7 @@ final class TakenOver {
     private void add(String name) {
         switch (name) {
             case "counts" -> counts();
-            case "windows" -> write(windowed(name, HOPPING, EmitStrategy.onWindowUpdate()).toStream(), name, ofWindows());
+            case "windows", "exact-windows" -> write(windowed(name, HOPPING, EmitStrategy.onWindowUpdate()).toStream(), name, ofWindows());
             case "closes" -> write(windowed(name, TUMBLING, EmitStrategy.onWindowClose()).toStream(), name, ofWindows());
             case "suppressed" -> suppressed(name);
             case "sessions" -> sessions();
