@@ -35,10 +35,17 @@ class TaskId(NamedTuple):
 
 
 class MemberName(NamedTuple):
-    """A member of a group. Static members also have an instance id, which they keep when they come back."""
+    """A member of a group. Static members also have an instance id, which they keep when they come back. One that has
+    yet to join has an empty member id."""
 
     member_id: str
     instance_id: str | None = None
+
+
+def instance_id_of(given: str, worker: int, thread: int) -> str:
+    """The instance id of a thread, from the ``group_instance_id`` of its application and the number of its worker.
+    Source: StreamsConfig.getMainConsumerConfigs, without the worker's number."""
+    return f"{given}-{worker}-{thread}"
 
 
 def transactional_id_of_instance(group: str, instance_id: str) -> str:

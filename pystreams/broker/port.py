@@ -452,9 +452,9 @@ class Admin(Protocol):
         ``BrokerUnavailableError``, and ``BrokerError`` if the login may not see it."""
         ...
 
-    def remove_members(self, group: str, members: Collection[MemberName]) -> None:
-        """Have a group go on without members whose processes are gone, before their sessions time out. Members that
-        are not in the group are ignored, and static members whose place another process has taken.
+    def remove_members(self, group: str, members: Collection[MemberName]) -> list[MemberName]:
+        """Have a group go on without members whose processes are gone, before their sessions time out. Returns those
+        that are not in the group now: all but static members whose place another process has taken.
 
         Raises ``BrokerUnavailableError``, and ``BrokerError`` if the login may not do this. Source: KIP-345,
         Admin.removeMembersFromConsumerGroup.

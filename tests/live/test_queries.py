@@ -15,6 +15,7 @@ from pystreams.app import App
 from pystreams.errors import StateError
 from pystreams.partitioning import partition_for_key
 from pystreams.runtime.streams import Streams
+from pystreams.runtime.threads.thread_state import ThreadState
 from tests.live.support import TIMEOUT_S, Log, eventually, running
 
 PARTITIONS = 4
@@ -224,7 +225,7 @@ def test_who_asks_again_and_again_does_not_wait_for_an_idle_thread_each_time(log
 
 
 def test_a_process_knows_where_all_keys_are_whichever_of_its_threads_was_told(log: Log) -> None:
-    """Also after this thread has ended, and before another one is told."""
+    """Also after this thread has ended, and threads have been added."""
     write(log)
     settings = {"num_stream_threads": 2}
     one, two = (log.start(as_they_come(log, process, **settings)) for process in ("p1", "p2"))
@@ -237,11 +238,14 @@ def test_a_process_knows_where_all_keys_are_whichever_of_its_threads_was_told(lo
         threads = [thread for client in (one, two) for thread in client.metadata_for_local_threads()]
         return {task.task_id.partition: thread.name for thread in threads for task in thread.tasks}
 
+    def states(streams: Streams) -> list[ThreadState]:
+        return [thread.state for thread in streams.metadata_for_local_threads()]
+
     eventually(lambda: set(run()) == set(range(PARTITIONS)) and len({*run().values()}) == PARTITIONS)
     eventually(lambda: known(one) == known(two) == run(), "both know all four threads")
     for _ in range(2):  # either of them may be the one that was told
-        added = one.add_stream_thread()
-        eventually(lambda added=added: added in run().values() or len(run()) == PARTITIONS)
+        one.add_stream_thread()
+        eventually(lambda: states(one) == [ThreadState.RUNNING] * 3, "the added thread is a member")
         first = one._threads[0]
         first.stop(leave=True)
         eventually(lambda first=first: first not in one._threads, "the first thread has ended")

@@ -173,7 +173,7 @@ def test_a_registry_that_stays_away_ends_the_application_with_its_name(
     eventually(lambda: streams.failure, "the application ends")
     assert isinstance(streams.failure, SchemaRegistryUnavailableError)
     assert server.url in str(streams.failure)
-    assert streams.failure.why == "in trouble (HTTP 503)"
+    assert streams.failure.why.startswith("in trouble (HTTP 503); trouble has lasted for ")
 
 
 def test_a_schema_that_is_refused_ends_the_application_and_loses_nothing(

@@ -64,7 +64,9 @@ def requirements(lines: Iterable[str]) -> set[tuple[str, SpecifierSet]]:
 
 def test_the_source_distribution_builds_the_same_wheel(wheel, sdist, tmp_path):
     with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path / "source", filter="data")
+        # The argument ``filter`` is there since Python 3.11.4.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tmp_path / "source")
     (source,) = (tmp_path / "source").iterdir()
     build(source, tmp_path, "wheel")
     (again,) = tmp_path.glob("*.whl")

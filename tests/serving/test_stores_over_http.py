@@ -16,6 +16,7 @@ import pytest
 from pydantic import BaseModel
 
 from pystreams import MsgpackSerde, Serde, SessionWindows, TimeWindows
+from pystreams.partitioning import partition_for_key
 from pystreams.serving.stores.arrow import ARROW
 from pystreams.times import show_time
 from tests.live.support import caught_up, eventually
@@ -60,6 +61,31 @@ def test_a_key_that_is_absent_is_distinguished_from_a_store_that_is_not_there(co
     assert (page.status, page.json["code"]) == (404, "unknown-store")
     assert page.json["why"] == "there are: counts"
     assert page.json["hint"] == "did you mean counts?"
+
+
+@pytest.mark.parametrize("freshness", ["latest", "committed"])
+def test_an_absent_key_is_looked_for_where_it_can_be(tmp_path, freshness):
+    def both(app):
+        numbers = app.stream("in", key=str, value=int)
+        numbers.group_by_key().count(name="anywhere")
+        numbers.group_by(lambda key, value: key, key=str).count(name="in-its-partition")
+
+    def looked_in(store: str, key: str) -> set[int]:
+        page = application.key(store, key, f"?freshness={freshness}")
+        assert (page.status, page.json["code"]) == (404, "absent")
+        ((_, offsets),) = msgspec.json.decode(page.headers["pystreams-position"]).items()
+        return set(map(int, offsets))
+
+    with asked(tmp_path, both, partitions=3) as application:
+        for number in range(30):
+            application.log.write("in", [(f"k{number}", number, number)])
+        caught_up(application.streams)
+        eventually(lambda: application.log.all_committed("asked", "in", "asked-in-its-partition-repartition"))
+        # What a producer of others makes of a key is not known.
+        assert looked_in("anywhere", "nobody") == {0, 1, 2}
+        for number in range(10):
+            key = f"nobody-{number}"
+            assert looked_in("in-its-partition", key) == {partition_for_key(key.encode(), 3)}
 
 
 @pytest.mark.parametrize("key", ["", "/", "a/b", "..", "a b", "ü", "?x=1", "%41", "k\0", "a" * 5_000])

@@ -178,10 +178,11 @@ class EmbeddedAdmin:
             with self._database.snapshot():
                 return groups.describe(self._database, group)
 
-    def remove_members(self, group: str, members: Collection[MemberName]) -> None:
+    def remove_members(self, group: str, members: Collection[MemberName]) -> list[MemberName]:
         with self._mutex, self._database.transaction():
             for member in members:
                 groups.remove_member(self._database, group, member.member_id)
+        return list(members)
 
     def close(self) -> None:
         self._closed(self._database)

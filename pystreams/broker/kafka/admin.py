@@ -371,15 +371,17 @@ class KafkaAdmin:
         except errors.KafkaError as error:
             raise refused(error, "A group cannot be described", f"{self._where}, {group}") from None
 
-    def remove_members(self, group: str, members: Collection[MemberName]) -> None:
+    def remove_members(self, group: str, members: Collection[MemberName]) -> list[MemberName]:
         connection = self._group(group)
-        for member_id, instance_id in members:
+        gone: list[MemberName] = []
+        for member in members:
+            member_id, instance_id = member
             try:
                 connection.leave(
                     member_id, _REMOVE_TIMEOUT_MS, instance_id, reason="the member's process has died"
                 )
                 # A group of the other kind has answered that it does not know the member.
-                if any(member.member_id == member_id for member in streams_group.list_members(connection)):
+                if any(other.member_id == member_id for other in streams_group.list_members(connection)):
                     streams_group.remove_member(connection, member_id, _REMOVE_TIMEOUT_MS)
             except errors.FencedInstanceIdError:
                 continue
@@ -389,6 +391,8 @@ class KafkaAdmin:
                     "A member that has died cannot be removed from its group",
                     f"{self._where}, {group}",
                 ) from None
+            gone.append(member)
+        return gone
 
     def close(self) -> None:
         with self._mutex:

@@ -190,7 +190,7 @@ class PortAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
             version=_SUBSCRIPTION_VERSION,
             topics=sorted(topics),
             user_data=user_data,
-            owned_partitions=_grouped(claims),
+            owned_partitions=grouped(claims),
             generation_id=generation,
         )
 
@@ -209,7 +209,7 @@ class PortAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
         return {
             member_id: ConsumerProtocolAssignment(
                 version=_ASSIGNMENT_VERSION,
-                assigned_partitions=_grouped(given.get(member_id, nothing).partitions),
+                assigned_partitions=grouped(given.get(member_id, nothing).partitions),
                 user_data=given.get(member_id, nothing).user_data,
             )
             for member_id in claims
@@ -252,7 +252,8 @@ def withhold(
     }
 
 
-def _grouped(partitions: Sequence[TopicPartition] | frozenset[TopicPartition]) -> list[tuple[str, list[int]]]:
+def grouped(partitions: Sequence[TopicPartition] | frozenset[TopicPartition]) -> list[tuple[str, list[int]]]:
+    """The partitions by topic, as the group's protocol sends them."""
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         topics.setdefault(topic, []).append(partition)

@@ -53,7 +53,7 @@ def migrated(why: str, where: str) -> TaskMigratedError:
         "The group has continued without this member: its commit was refused",
         where=where,
         why=why,
-        hint="it joins again; the new owners of its tasks process the records since its last commit",
+        hint="the new owners of its tasks process the records since its last commit",
     )
 
 
@@ -74,6 +74,14 @@ def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:
             why=f"the brokers do not know a topic with this name any more ({why})",
             hint="was it deleted? Create it again, then restart the application",
         )
-    if is_transient(error) or isinstance(error, _TAKEN_OVER):
+    if isinstance(error, _TAKEN_OVER):
+        return BrokerUnavailableError(
+            what,
+            where=where,
+            why=why,
+            hint="two have taken over the same transactional id at once. If this goes on, two processes have the same "
+            "id: was a state directory copied, or a group_instance_id given twice?",
+        )
+    if is_transient(error):
         return BrokerUnavailableError(what, where=where, why=why, hint="are all brokers up?")
     return BrokerError(what, where=where, why=why, hint=_HINTS.get(type(error), ""))

@@ -248,7 +248,7 @@ class KafkaMember:
             "A commit of offsets was not answered: the member gives its generation up",
             where=self._where,
             why=f"{type(error).__name__}: {error}; the request may still arrive, and must not undo a later commit",
-            hint="it joins again; what the commit came to is read from the group",
+            hint="what the commit came to is read from the group",
         )
 
     def committed(

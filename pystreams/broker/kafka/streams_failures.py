@@ -14,7 +14,7 @@ from pystreams.ids import TaskId
 _CLASSIC: Final = 'use group_protocol="classic"'
 _UNKNOWN: Final = -1
 _UNSUPPORTED_VERSION: Final = 35
-_INCONSISTENT_PROTOCOL: Final = 23
+_GROUP_ID_NOT_FOUND: Final = 69
 _AUTHORIZATION_FAILED: Final = (29, 30)
 _STREAMS_INVALID_TOPOLOGY: Final = 130
 
@@ -36,7 +36,9 @@ def heartbeat_refused(error: HeartbeatRefusedError, where: str) -> StreamsError:
         f"partitions than its changelogs: in this case, {MORE_PARTITIONS}",
         _UNSUPPORTED_VERSION: "groups for stream applications need Kafka 4.2 or newer with the feature "
         f"streams.version=1 (kafka-features.sh upgrade --feature streams.version=1); {_CLASSIC}",
-        _INCONSISTENT_PROTOCOL: "the group has members of another kind: stop them first",
+        # Whoever joins a group that does not exist creates it. So this is a group of another kind.
+        _GROUP_ID_NOT_FOUND: 'the group has members of another kind, such as those with group_protocol="classic": stop '
+        "them first",
         **dict.fromkeys(
             _AUTHORIZATION_FAILED,
             "the login needs READ on the group and on the source topics, and CREATE on internal topics",
@@ -51,11 +53,11 @@ def heartbeat_refused(error: HeartbeatRefusedError, where: str) -> StreamsError:
 
 def other_version(thread: str, difference: str, where: str) -> TopologyError:
     """The error for a member whose topology is not that of the members that are in the group. ``difference``: the
-    first one, as far as it is known."""
+    first one to the topology that ran last, if it is known; the broker does not know that of the group."""
     return TopologyError(
         f"the group refuses this member: the topology of {thread} differs from the one that the group runs",
         where=where,
-        why=f"the first difference: {difference}" if difference else "",
+        why=f"the first difference to the topology that ran last: {difference}" if difference else "",
         hint="stop the other members first, or give the changed application another application_id",
     )
 

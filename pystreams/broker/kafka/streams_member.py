@@ -55,6 +55,7 @@ _EPOCH_TIMEOUT_MS: Final = 2_000.0
 _EPOCH_PAUSE_S: Final = 0.01
 #: The default of the group's setting ``streams.session.timeout.ms``, which no broker allows to be less.
 _SESSION_TIMEOUT_MS: Final = 45_000.0
+_OTHER_KIND_MARGIN_MS: Final = 5_000.0
 #: How often a member asks who has which partitions. The broker announces an assignment when it changes, but does not
 #: announce that another member has taken on the tasks of it.
 _PLACES_AGAIN_MS: Final = 5_000.0
@@ -94,6 +95,8 @@ class StreamsGroupMember:
         self._group = group
         self._application = application
         self._rebalance_timeout_ms = settings.max_poll_interval_ms
+        #: How long to wait until members of another kind are gone: those of this application have the same settings.
+        self._other_kind_ms = settings.session_timeout_ms + _OTHER_KIND_MARGIN_MS
         self._connection = GroupConnection(settings, client_id, group)
         self._member_id = str(uuid.uuid4())
         self._mutex = threading.Lock()
@@ -388,7 +391,8 @@ class StreamsGroupMember:
             if self._again or beats.SHUTDOWN_APPLICATION in answer.status:
                 self._due, self._again = self._target is not None, False
             self._shutdown = beats.SHUTDOWN_APPLICATION in answer.status
-            self._failure = self._lasting(group_cannot_run(answer.status, self._where))
+            failure = group_cannot_run(answer.status, self._where)
+            self._failure = self._lasting(failure, 1000 * CONNECT_TIMEOUT_S)
             pending = (
                 self._target is None or self._due or self._unreported or answer.status.keys() & _SOON_OVER
             )
@@ -398,24 +402,31 @@ class StreamsGroupMember:
             self._leave()
             self._lose(f"its thread has not asked for work for {idle_ms / 1000:.0f} s (max_poll_interval_ms)")
 
-    def _lasting(self, failure: StreamsError | None) -> StreamsError | None:
-        """An error that lasts: a topic that is new may not be known everywhere yet."""
+    def _lasting(self, failure: StreamsError | None, patience_ms: float) -> StreamsError | None:
+        """An error that lasts longer than that: a topic that is new may not be known everywhere yet."""
         now_ms = SystemClock().monotonic_ms()
         if failure is None:
             self._failing_ms = None
         elif self._failing_ms is None:
             self._failing_ms = now_ms
-        lasts = self._failing_ms is not None and now_ms - self._failing_ms >= 1000 * CONNECT_TIMEOUT_S
+        lasts = self._failing_ms is not None and now_ms - self._failing_ms >= patience_ms
         return failure if lasts else None
 
     def _take_refusal(self, error: HeartbeatRefusedError) -> None:
-        if error.code in beats.REMOVED_CODES:
+        failure = heartbeat_refused(error, self._where)
+        if error.code == errors.GroupIdNotFoundError.errno and self._standing is Standing.JOINING:
+            # The group is of another kind. Members of that kind that were killed stay until their session is over.
+            self._interval_ms = _SOON_MS
+            if self._failing_ms is None:
+                log.warning("%s", failure)
+            self._failure = self._lasting(failure, self._other_kind_ms)
+        elif error.code in beats.REMOVED_CODES:
             self._lose(str(error))
         elif error.code == errors.UnknownError.errno:
             self._interval_ms = _SOON_MS
-            self._failure = self._lasting(heartbeat_refused(error, self._where))
+            self._failure = self._lasting(failure, 1000 * CONNECT_TIMEOUT_S)
         else:
-            self._failure = heartbeat_refused(error, self._where)
+            self._failure = failure
 
     def _lose(self, why: str) -> None:
         with self._mutex:

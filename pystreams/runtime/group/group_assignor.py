@@ -16,6 +16,7 @@ from pystreams.errors import TopologyError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.group.assignor import Assignment, assign_tasks
 from pystreams.runtime.group.membership_data import (
+    OTHER_TOPOLOGY,
     AssignmentInfo,
     Subscription,
     Whereabouts,
@@ -74,7 +75,7 @@ class GroupAssignor:
         in_force = self._topology_of(fingerprint, subscriptions)
         for member_id, subscription in list(subscriptions.items()):
             if subscription.fingerprint != fingerprint:
-                error = f"the topology of {subscription.thread} differs from the one that the group runs"
+                error = f"the topology of {subscription.thread} {OTHER_TOPOLOGY}"
                 refused[member_id] = AssignmentInfo(error=error, topology=in_force)
                 del subscriptions[member_id]
         owned = self._owned_tasks(members)
@@ -118,7 +119,7 @@ class GroupAssignor:
     ) -> dict[str, AssignmentInfo]:
         """The data that each member gets besides its partitions."""
         shutdown = any(subscription.shutdown for subscription in subscriptions.values())
-        common = AssignmentInfo(len(self.inputs), len(members), shutdown=shutdown)
+        common = AssignmentInfo(tasks=len(self.inputs), members=len(members), shutdown=shutdown)
         told = _with_whereabouts(common, self._whereabouts(assignment, subscriptions), subscriptions)
         process_of = {task: member.process_id for member in members for task in member.owned}
         asks = self._who_asks(assignment)
@@ -141,7 +142,7 @@ class GroupAssignor:
         return infos
 
     def _whereabouts(self, assignment: Assignment, subscriptions: Mapping[str, Subscription]) -> Whereabouts:
-        """Where the tasks with stores are, in the words of all."""
+        """Where the tasks with stores are: by the threads that have them, and by those that keep standbys of them."""
         threads = sorted(assignment.active) if self.stateful else []
         return Whereabouts(
             [subscriptions[member_id].thread for member_id in threads],
@@ -196,22 +197,22 @@ class GroupAssignor:
 def _with_whereabouts(
     common: AssignmentInfo, whereabouts: Whereabouts, subscriptions: Mapping[str, Subscription]
 ) -> dict[str, AssignmentInfo]:
-    """What all members get, by member id: one thread of each process is told where all tasks are, and each member of
-    before, in its own words."""
-    plain = {name: getattr(whereabouts, name) for name in Whereabouts.__struct_fields__}
-    of_before = msgspec.structs.replace(common, **plain)
-    first = msgspec.structs.replace(common, whereabouts=pack_whereabouts(whereabouts))
+    """``common``, by member id, with ``whereabouts`` for one thread of each process; for every thread of a process with
+    an older version, in the fields that this version knows."""
+    of_older = msgspec.structs.replace(common, **msgspec.structs.asdict(whereabouts))
+    of_told = msgspec.structs.replace(common, whereabouts=pack_whereabouts(whereabouts))
     infos: dict[str, AssignmentInfo] = {}
-    told: set[tuple[str, int]] = set()
+    told: dict[tuple[str, int, str], str] = {}
     for member_id, said in sorted(subscriptions.items()):
-        process = said.process_id, said.worker
-        infos[member_id] = of_before if said.worker < 0 else common if process in told else first
-        told.add(process)
+        # Two processes have the same process id if a state directory was copied. Within one process the names of the
+        # threads differ, but both processes have a thread of the told one's name: so both are told.
+        told_thread = told.setdefault((said.process_id, said.worker, said.endpoint), said.thread)
+        infos[member_id] = of_older if said.worker < 0 else of_told if said.thread == told_thread else common
     return infos
 
 
 def owners_by_subtopology(stateful: Collection[TaskId], owner: Mapping[TaskId, int]) -> dict[int, list[int]]:
-    """As ``Whereabouts.owners``; ``owner`` is the index of the thread that has a task."""
+    """The owners of tasks in the form of ``Whereabouts.owners``. ``owner``: the index of the thread that has a task."""
     owners: dict[int, list[int]] = {}
     for subtopology, partition in sorted(stateful):
         of_partitions = owners.setdefault(subtopology, [])
@@ -221,7 +222,7 @@ def owners_by_subtopology(stateful: Collection[TaskId], owner: Mapping[TaskId, i
 
 
 def followers_by_subtopology(standbys: Sequence[Collection[TaskId]]) -> dict[int, list[list[int]]]:
-    """As ``Whereabouts.followers``; ``standbys`` has the standbys of each thread."""
+    """The followers of tasks in the form of ``Whereabouts.followers``. ``standbys`` has the standbys of each thread."""
     followers: dict[int, list[list[int]]] = {}
     for index, tasks in enumerate(standbys):
         for subtopology, partition in tasks:
@@ -232,7 +233,7 @@ def followers_by_subtopology(standbys: Sequence[Collection[TaskId]]) -> dict[int
 
 
 def given_endpoints(endpoints: Iterable[str]) -> list[str]:
-    """As ``Whereabouts.endpoints``, from those of the threads."""
+    """The endpoints of threads in the form of ``Whereabouts.endpoints``: empty if no thread has one."""
     given = list(endpoints)
     return given if any(given) else []
 

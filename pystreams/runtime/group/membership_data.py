@@ -23,11 +23,15 @@ from pystreams.ids import TaskId
 
 VERSION = 1
 
-#: What a member may make of a few bytes that are deflated: a hundred thousand tasks need a tenth of it.
-_MOST_BYTES: Final = 16 * 2**20
-#: The bytes of an offset.
-_WIDTH: Final = 8
-#: Small blocks, each with a code of its own: names and numbers have nothing in common.
+#: How an ``AssignmentInfo.error`` ends if the member's topology is the reason.
+OTHER_TOPOLOGY: Final = "differs from the one that the group runs"
+
+#: No more bytes are inflated, because a few bad ones could otherwise fill the memory. A hundred thousand tasks need a
+#: tenth of this.
+_INFLATED_BYTES_MAX: Final = 16 * 2**20
+_OFFSET_BYTES: Final = 8
+#: zlib makes shorter blocks with a lower level, and chooses a code for each: so names and numbers, which have no bytes
+#: in common, get different codes.
 _MEM_LEVEL: Final = 4
 
 #: Tasks, as the partitions of each sub-topology.
@@ -84,13 +88,13 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``reached`` holds, by sub-topology and partition, the progress of the tasks whose stores this thread fills (the sum
     of their stores' changelog offsets). ``on_disk`` (``pack_offsets``) holds that of the other state on its process'
-    disk; one thread of each process sends it. ``worker`` tells apart the processes that share a disk, and so
-    ``process_id`` (-1: of a member of before). ``standbys`` are the standby tasks of this thread, ``coming`` those of
-    them that it is to run when they are ready,
+    disk; one thread of each process sends it. ``worker`` is a number that tells apart the processes that share a disk,
+    and so have one ``process_id`` (-1: the member has an older version of pystreams, which does not send it).
+    ``standbys`` are the standby tasks of this thread, ``coming`` those of them that it is to run when they are ready,
     ``restoring`` the assigned tasks that do not run yet. ``tags`` and ``rack`` say where the process is, ``endpoint``
     where its queries are answered, ``pystreams`` and ``python`` the versions that it runs. ``shutdown`` asks the whole
     application to stop. One thread of each process sends its ``topology`` (``pack_topology``) if the group is small,
-    so that a leader with another one can name the differences.
+    so that a leader with another one can pass it on to members that it refuses.
     """
 
     fingerprint: str
@@ -114,11 +118,13 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
 class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """The data that the assignor sends to a thread besides its partitions. Source: AssignmentInfo.
 
-    ``error`` is set if the member may not take part, with the ``topology`` that the group runs (``pack_topology``), if
-    that is the reason and it is known; ``shutdown`` if the whole application is to stop.
+    ``error`` is set if the member may not take part. If its topology is the reason, ``error`` ends with
+    ``OTHER_TOPOLOGY``, and ``topology`` is the one that the group runs (``pack_topology``), if it is known.
+    ``shutdown`` is set if the whole application is to stop.
 
     ``whereabouts`` (``pack_whereabouts``) says where the tasks with stores are: one thread of each process gets it.
-    Members of before get the fields of ``Whereabouts`` instead: ``threads``, ``endpoints``, ``owners``, ``followers``.
+    Members with an older version, which do not know that field, get the fields of ``Whereabouts`` instead:
+    ``threads``, ``endpoints``, ``owners``, ``followers``.
 
     ``standbys`` are the tasks whose stores the thread is to keep filled. When those in ``awaited`` are filled, it asks
     for a rebalance; then it is to run those in ``coming``. In any case it asks after ``follow_up_ms``; 0: it does not.
@@ -154,7 +160,7 @@ def unpack_tasks(packed: PackedTasks) -> frozenset[TaskId]:
 
 
 def pack_reached(offsets: Mapping[TaskId, int]) -> dict[int, dict[int, int]]:
-    """As ``Subscription.reached``."""
+    """The offsets of tasks in the form of ``Subscription.reached``."""
     packed: dict[int, dict[int, int]] = {}
     for task, offset in sorted(offsets.items()):
         packed.setdefault(task.subtopology, {})[task.partition] = offset
@@ -170,33 +176,37 @@ class _Offsets(msgspec.Struct, frozen=True, array_like=True):
 
 
 def pack_offsets(offsets: Mapping[TaskId, int]) -> bytes:
-    """As ``Subscription.on_disk``."""
+    """The offsets of tasks in the form of ``Subscription.on_disk``: deflated."""
     if not offsets:
         return b""
-    numbers = b"".join(offsets[task].to_bytes(_WIDTH) for task in sorted(offsets))
-    return _deflated(_Offsets(pack_tasks(offsets), b"".join(numbers[i::_WIDTH] for i in range(_WIDTH))))
+    numbers = b"".join(offsets[task].to_bytes(_OFFSET_BYTES) for task in sorted(offsets))
+    return _deflated(
+        _Offsets(pack_tasks(offsets), b"".join(numbers[i::_OFFSET_BYTES] for i in range(_OFFSET_BYTES)))
+    )
 
 
 def state_of(said: Subscription) -> dict[TaskId, int]:
-    """The progress of all state of which a thread has told. Raises ``TopologyError`` as ``decode_subscription``."""
+    """The progress of all state of which a thread has told: what it fills, and what else is on its process' disk.
+    Raises ``TopologyError`` for bytes that cannot be read."""
     reached = {TaskId(sub, partition): at for sub, of in said.reached.items() for partition, at in of.items()}
     if not said.on_disk:
         return reached
     packed = _inflated(said.on_disk, _Offsets)
     tasks = [TaskId(sub, partition) for sub, of in packed.tasks.items() for partition in of]
-    if len(packed.offsets) != _WIDTH * len(tasks):
+    if len(packed.offsets) != _OFFSET_BYTES * len(tasks):
         raise _unreadable(f"it has {len(tasks)} tasks, and {len(packed.offsets)} bytes of offsets")
     offsets = (int.from_bytes(packed.offsets[i :: len(tasks)]) for i in range(len(tasks)))
     return {**dict(zip(tasks, offsets, strict=True)), **reached}
 
 
 def pack_whereabouts(whereabouts: Whereabouts) -> bytes:
-    """As ``AssignmentInfo.whereabouts``."""
+    """Where all tasks are, in the form of ``AssignmentInfo.whereabouts``: deflated."""
     return _deflated(whereabouts)
 
 
 def whereabouts_of(info: AssignmentInfo) -> Whereabouts:
-    """What a thread is told of where all tasks are. Raises ``TopologyError`` as ``decode_assignment_info``."""
+    """Where all tasks are, as far as a thread is told; empty if another thread of its process is. Raises
+    ``TopologyError`` for bytes that cannot be read."""
     if info.whereabouts:
         return _inflated(info.whereabouts, Whereabouts)
     return Whereabouts(info.threads, info.endpoints, info.owners, info.followers)
@@ -211,7 +221,7 @@ def pack_topology(shape: Any) -> bytes:
 
 
 def unpack_topology(packed: bytes) -> Any:
-    """Raises ``TopologyError`` for bytes that are not a topology."""
+    """The result of ``fingerprint.shape`` again. Raises ``TopologyError`` for bytes that are not a topology."""
     try:
         return json.loads(_content(packed))
     except (ValueError, zlib.error) as error:
@@ -229,7 +239,7 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def decode_assignment_info(data: bytes) -> AssignmentInfo:
-    """Raises ``TopologyError`` as ``decode_subscription``."""
+    """Raises ``TopologyError`` if the bytes come from a version that this one cannot read, or from something else."""
     return _decode(data, AssignmentInfo)
 
 
@@ -263,11 +273,11 @@ def _inflated(data: bytes, kind: type[Content]) -> Content:
 
 
 def _content(deflated: bytes) -> bytes:
-    """Raises ``zlib.error`` and ``ValueError``."""
+    """The inflated bytes. Raises ``ValueError`` if they are cut off or too many, ``zlib.error`` for other bytes."""
     inflater = zlib.decompressobj()
-    content = inflater.decompress(deflated, _MOST_BYTES)
+    content = inflater.decompress(deflated, _INFLATED_BYTES_MAX)
     if not inflater.eof:
-        raise ValueError(f"it is cut off, or has more than {_MOST_BYTES} bytes")
+        raise ValueError(f"it is cut off, or has more than {_INFLATED_BYTES_MAX} bytes")
     return content
 
 

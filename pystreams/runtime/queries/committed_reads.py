@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
+from pystreams.runtime.group.membership_data import Whereabouts
 from pystreams.runtime.queries.answers import Answer, Answers, Demands
 from pystreams.runtime.queries.position import Position
 from pystreams.runtime.queries.whereabouts import found_in
@@ -39,13 +40,15 @@ def committed_answers(
     store: str,
     subtopology: int,
     threads: Sequence[StreamThread],
+    whereabouts: Callable[[], Whereabouts],
     demands: Demands,
     clock: Clock,
     read: Callable[[Any], R],
     only: Collection[int] | None = None,
 ) -> Answers[R]:
     """The results of ``read`` for the store of each task of a sub-topology that can be read here; ``only``: of these
-    partitions. Raises ``StateError`` if one of them does not reach the demanded position in time."""
+    partitions. ``whereabouts`` is asked where the others are. Raises ``StateError`` if one of them does not reach the
+    demanded position in time."""
     readable = _readable(subtopology, threads, standbys=demands.standbys)
     deadline = Deadline(clock, demands.timeout_ms)
     answers: dict[int, Answer[R]] = {}
@@ -62,7 +65,7 @@ def committed_answers(
             lag = None if tasks is None else tasks.standby_lags().get(one.task.task_id)
         answers[partition] = Answer(found.result, partition, Position(found.offsets), one.standby, lag)
     here = answers.keys() if only is None else readable.keys()
-    return Answers(answers, found_in(subtopology, threads, here))
+    return Answers(answers, found_in(subtopology, threads, here, whereabouts()))
 
 
 def committed_at_once(

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pystreams.clock import Clock
 from pystreams.errors import StateError
 from pystreams.nearest import not_among
+from pystreams.runtime.group.membership_data import Whereabouts
 from pystreams.runtime.queries.answers import Answer, Demands
 from pystreams.runtime.queries.placing import KeyPartitioner, placing
 from pystreams.runtime.queries.position import Position
@@ -35,7 +36,7 @@ class GlobalLocalStore(LocalStore):
         *,
         headers: bool = False,
     ) -> None:
-        super().__init__(name, lambda: (), None, clock, demands, headers=headers)
+        super().__init__(name, lambda: (), Whereabouts, None, clock, demands, headers=headers)
         self._context = context
 
     @property
@@ -88,4 +89,9 @@ def local_store(
 
     inputs = {} if context is None else context.inputs
     placed = placing(built, name, inputs, partitioner)
-    return LocalStore(name, threads, placed, clock, demands, headers=headers)
+
+    def whereabouts() -> Whereabouts:
+        # A process without threads is told nothing any more: what it knows may be old.
+        return Whereabouts() if context is None or not threads() else context.in_group.whereabouts
+
+    return LocalStore(name, threads, whereabouts, placed, clock, demands, headers=headers)

@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
+from pystreams.runtime.group.membership_data import Whereabouts
 from pystreams.runtime.queries.answers import Answer, Answers, Demands
 from pystreams.runtime.queries.committed_reads import too_far
 from pystreams.runtime.queries.position import Position
@@ -37,14 +38,16 @@ def latest_answers(
     store: str,
     subtopology: int,
     threads: Sequence[StreamThread],
+    whereabouts: Callable[[], Whereabouts],
     demands: Demands,
     clock: Clock,
     read: Callable[[Any], R],
     only: Collection[int] | None = None,
 ) -> Answers[R]:
     """The results of ``read`` for the store of each task of a sub-topology that runs here; ``only``: of these
-    partitions, for which no other threads are asked than those that have them. Raises ``StateError`` if one of them
-    does not reach the demanded position in time, or a thread is busy for the whole time."""
+    partitions, for which no other threads are asked than those that have them. ``whereabouts`` is asked where the
+    others are. Raises ``StateError`` if one of them does not reach the demanded position in time, or a thread is busy
+    for the whole time."""
     deadline = Deadline(clock, demands.timeout_ms)
     question = _question(store, subtopology, demands, read, only)
     asked = [thread for thread in threads if only is None or _running(subtopology, [thread]) & {*only}]
@@ -53,7 +56,7 @@ def latest_answers(
         # A task may have gone to another thread meanwhile.
         answers |= _when_reached(store, [one for one in threads if one not in asked], question, deadline)
     others = set() if only is None else _running(subtopology, threads).difference(only)
-    return Answers(answers, found_in(subtopology, threads, answers.keys() | others))
+    return Answers(answers, found_in(subtopology, threads, answers.keys() | others, whereabouts()))
 
 
 def latest_call(

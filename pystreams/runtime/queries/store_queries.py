@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pystreams.clock import Clock
 from pystreams.errors import StateError
 from pystreams.nearest import not_among
-from pystreams.runtime.group.membership_data import Places
+from pystreams.runtime.group.membership_data import Places, Whereabouts
 from pystreams.runtime.queries.answers import Answer, Answers, Demands, nothing
 from pystreams.runtime.queries.committed_reads import (
     commit_marks,
@@ -45,6 +45,7 @@ class LocalStore:
         self,
         name: str,
         threads: Callable[[], Sequence[StreamThread]],
+        whereabouts: Callable[[], Whereabouts],
         placing: Placing | None,
         clock: Clock,
         demands: Demands,
@@ -53,6 +54,8 @@ class LocalStore:
     ) -> None:
         self._name = name
         self._threads = threads
+        #: Where the group has said that all tasks are.
+        self._whereabouts = whereabouts
         #: How the store's keys are spread over partitions; None: this process has all of it.
         self.placing = placing
         self._clock = clock
@@ -134,7 +137,9 @@ class LocalStore:
         has announced them. Empty for a global store, which is everywhere, and before the client is started. Source:
         KafkaStreams.streamsMetadataForStore."""
         placing = self.placing
-        return {} if placing is None else places_in(placing.subtopology, self._threads(), placing.partitions)
+        if placing is None:
+            return {}
+        return places_in(placing.subtopology, placing.partitions, self._whereabouts())
 
     def owner(self, key: Any) -> Places | None:
         """The places of the partition of a key; None if the partition is not known (see ``partitioner`` of
@@ -253,8 +258,8 @@ class LocalStore:
 
         shown = self._shown(read)
         if self._demands.freshness == "latest":
-            return latest_answers(*place, self._demands, self._clock, shown, only)
-        return committed_answers(*place, self._demands, self._clock, shown, only)
+            return latest_answers(*place, self._whereabouts, self._demands, self._clock, shown, only)
+        return committed_answers(*place, self._whereabouts, self._demands, self._clock, shown, only)
 
     def latest_call(
         self, partition: int, read: Callable[[Any], R]

@@ -1,23 +1,18 @@
-"""Asks the stream threads of this process where the partitions of a store are."""
+"""Where the partitions of a store are: in this process, as its stream threads know, or elsewhere, as the group has
+said."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
-from pystreams.runtime.group.membership_data import Places
+from pystreams.runtime.group.membership_data import Places, Whereabouts
 from pystreams.runtime.queries.placing import Found
 from pystreams.runtime.threads.stream_thread import StreamThread
 
 
-def owners_in(subtopology: int, threads: Iterable[StreamThread]) -> dict[int, str]:
-    """The member that has each partition of a sub-topology, as its last assignment says."""
-    owners: dict[int, str] = {}
-    for thread in threads:
-        owners |= thread.owners_of(subtopology)
-    return owners
-
-
-def found_in(subtopology: int, threads: Sequence[StreamThread], here: Collection[int]) -> Found:
+def found_in(
+    subtopology: int, threads: Sequence[StreamThread], here: Collection[int], whereabouts: Whereabouts
+) -> Found:
     """The places of the partitions of a sub-topology, some of which are ``here``."""
     given = {
         task.partition
@@ -26,12 +21,9 @@ def found_in(subtopology: int, threads: Sequence[StreamThread], here: Collection
         for task in tasks.task_ids()
         if task.subtopology == subtopology
     }
-    return Found(here, given.difference(here), owners_in(subtopology, threads))
+    return Found(here, given.difference(here), whereabouts.owners_of(subtopology))
 
 
-def places_in(subtopology: int, threads: Iterable[StreamThread], partitions: int) -> dict[int, Places]:
-    """The hosts that have each partition of a sub-topology or follow it, according to the last assignments."""
-    places = {partition: Places() for partition in range(partitions)}
-    for thread in threads:
-        places |= thread.places_of(subtopology)
-    return places
+def places_in(subtopology: int, partitions: int, whereabouts: Whereabouts) -> dict[int, Places]:
+    """The hosts that have each partition of a sub-topology or follow it, as the group has said."""
+    return {partition: Places() for partition in range(partitions)} | whereabouts.places_of(subtopology)

@@ -19,7 +19,10 @@ log = logging.getLogger(__name__)
 
 #: A hang is noticed up to a look later.
 _LOOK_S_MAX: Final = 1.0
-_LOOKS: Final = 5
+_LOOKS_WITHIN_THE_TIMEOUT: Final = 5
+#: Looks are far more frequent than this: if there was none for so long, the whole process stood still (SIGSTOP, a
+#: machine that slept, a library that held the interpreter).
+_STOOD_STILL_MS_MAX: Final = 1000 * _LOOK_S_MAX * _LOOKS_WITHIN_THE_TIMEOUT
 
 
 @dataclass(slots=True)
@@ -41,6 +44,8 @@ class WatchedRounds:
         self._stall_timeout_ms = stall_timeout_ms
         # Replaced as a whole, so no lock is needed.
         self._round: _Round | None = None
+        self._stood_still_ms = min(_STOOD_STILL_MS_MAX, stall_timeout_ms)
+        self._looked_ms = 0.0
 
     def begin(self, now_ms: float) -> None:
         """A round of the calling thread begins (monotonic, ms); the one before has ended."""
@@ -54,7 +59,12 @@ class WatchedRounds:
         """Report the round if it is long: by the function that has been at work on one record for ``stretch_ms``, or if
         it is none, by the round itself."""
         this_round = self._round
+        looked_ms, self._looked_ms = self._looked_ms, now_ms
         if this_round is None or this_round.reported or not self._stall_timeout_ms:
+            return
+        if now_ms - looked_ms >= self._stood_still_ms:
+            # The thread could not work either. What it has not done by then is not its fault.
+            this_round.began_ms = now_ms
             return
         round_ms = now_ms - this_round.began_ms
         if round_ms < self._stall_timeout_ms:
@@ -62,7 +72,9 @@ class WatchedRounds:
         if not stretch_ms:
             self._report(this_round, "the thread has been in the same round of its work", round_ms)
         elif stretch_ms >= self._stall_timeout_ms:
-            self._report(this_round, "a function has been at work on one record", stretch_ms)
+            # The stretch may have begun before the process stood still.
+            worked_ms = min(stretch_ms, round_ms)
+            self._report(this_round, "a function has been at work on one record", worked_ms)
 
     def _report(self, this_round: _Round, what: str, took_ms: float) -> None:
         this_round.reported = True
@@ -85,7 +97,7 @@ class HangWatch:
         self._clock = clock
         self._wanted = bool(stall_timeout_ms)
         self._rounds = WatchedRounds(name, stall_timeout_ms)
-        self._look_s = min(_LOOK_S_MAX, stall_timeout_ms / 1000 / _LOOKS)
+        self._look_s = min(_LOOK_S_MAX, stall_timeout_ms / 1000 / _LOOKS_WITHIN_THE_TIMEOUT)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{name}-watch", daemon=True)
 

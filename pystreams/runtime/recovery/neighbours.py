@@ -7,21 +7,23 @@ its notes (``state/disk/member_notes.py``), and the kernel releases the lock whe
     each watches the next one ──► the lock is free ──► remove its members from the group ──► delete its notes
     notes are gone ──► everybody asks the group whether it rebalances, instead of waiting for the next heartbeat
 
-Static members are expected back, so they stay. Those of a supervisor's workers are removed if the restarted process has
-not taken their place in time, because it may fail any number of times before.
+Static members are expected back, so they stay. Those of a supervisor's workers are removed if their next process has
+not shown up in time, because it may fail any number of times before. It shows up as soon as it starts: it notes which
+static members it is to be. Then it may take as long to join as Kafka would wait for it.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from pystreams.broker.port import Admin, Broker
 from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
 from pystreams.errors import StreamsError
-from pystreams.ids import MemberName
+from pystreams.ids import MemberName, instance_id_of
 from pystreams.state.disk.directory import StateDirectory
 from pystreams.state.disk.member_notes import MemberNotes
 
@@ -30,33 +32,60 @@ log = logging.getLogger(__name__)
 _INTERVAL_S: Final = 0.2
 #: How long to wait for this client's first member.
 _JOIN_TIMEOUT_S: Final = 2.0
-#: A supervisor starts a worker again at once, and the worker needs one or two seconds to join. It may fail to: then its
-#: tasks have waited for so long in vain.
+#: A supervisor starts a worker again at once, and the next process needs a second or so for its imports before it can
+#: note what it is to be. It may fail to: then its tasks have waited for so long in vain.
 STATIC_RETURN_MS: Final = 2_000.0
 #: The thread may be waiting for an answer when it is to end.
 _CLOSE_TIMEOUT_S: Final = 1.0
 
 
 def neighbours_of(
-    broker: Broker, admin: Admin, directory: StateDirectory, group: str, clock: Clock, *, supervised: bool
+    broker: Broker,
+    admin: Admin,
+    directory: StateDirectory,
+    config: StreamsConfig,
+    clock: Clock,
+    worker: int,
+    *,
+    supervised: bool,
 ) -> Neighbours | None:
-    """The neighbours of a client; None if the log notices deaths itself. Raises ``StateError``."""
+    """The neighbours of the client with this number; None if the log notices deaths itself. ``supervised``: a
+    supervisor starts the process of the client again if it dies. Raises ``StateError``."""
     if broker.notices_deaths:
         return None
-    return Neighbours(MemberNotes(directory.path), admin, group, clock, supervised=supervised)
+    neighbours = Neighbours(
+        MemberNotes(directory.path),
+        admin,
+        config.application_id,
+        clock,
+        config.session_timeout_ms,
+        supervised=supervised,
+    )
+    if config.group_instance_id is not None and supervised:
+        threads = range(1, config.num_stream_threads + 1)
+        neighbours.announce([instance_id_of(config.group_instance_id, worker, thread) for thread in threads])
+    return neighbours
 
 
 class Neighbours:
     """The other clients of the application that share this client's state directory."""
 
     def __init__(
-        self, notes: MemberNotes, admin: Admin, group: str, clock: Clock, *, supervised: bool
+        self,
+        notes: MemberNotes,
+        admin: Admin,
+        group: str,
+        clock: Clock,
+        session_timeout_ms: float,
+        *,
+        supervised: bool,
     ) -> None:
         """``supervised``: a supervisor starts the process of this client again if it dies."""
         self._notes = notes
         self._admin = admin
         self._group = group
         self._clock = clock
+        self._session_timeout_ms = session_timeout_ms
         self._supervised = supervised
         self._known: set[str] = set()
         #: Since when clients with static members are known to be dead.
@@ -73,15 +102,23 @@ class Neighbours:
         self._on_change = on_change
         self._thread.start()
 
+    def announce(self, instance_ids: Iterable[str]) -> None:
+        """This client is about to become these static members: note it for those who wait for them."""
+        for instance_id in instance_ids:
+            self._add(MemberName("", instance_id))
+
     def note(self, member: MemberName) -> None:
         """This client has become a member: note it for those who find this process dead."""
         # One without a supervisor may come back at any time, and is awaited until its session is over.
         if member.instance_id is None or self._supervised:
-            try:
-                self._notes.add(member)
-            except StreamsError as error:
-                log.warning("if this process dies, the group waits until its session is over: %s", error)
+            self._add(member)
         self._joining.set()
+
+    def _add(self, member: MemberName) -> None:
+        try:
+            self._notes.add(member)
+        except StreamsError as error:
+            log.warning("if this process dies, the group waits until its session is over: %s", error)
 
     def close(self) -> None:
         """All members of this client have left. Called before the admin is closed."""
@@ -118,33 +155,52 @@ class Neighbours:
             self._on_change()
 
     def _bury_the_next(self) -> None:
-        """Bury the clients that follow this one in the order of all, up to the first that lives: so each is watched by
-        one, however many there are."""
+        """Bury the clients that follow this one in the order of all, up to the first that watches, too: so each is
+        watched by one, however many there are."""
         others = self._notes.others()
         self._known.update(others)
         following = [name for name in others if name > self._notes.client]
         for client in following + others[: len(others) - len(following)]:
-            if self._notes.lives(client):
-                return
+            lives = self._notes.lives(client)
             members = self._notes.members(client)
+            if lives:
+                if members and not any(member.member_id for member in members):
+                    # It has announced what it is to be, and watches once it has joined.
+                    continue
+                return
             if not self._awaited(client, members):
                 self._bury(client, members)
 
     def _awaited(self, client: str, members: list[MemberName]) -> bool:
-        """Whether a client with static members may still come back in time."""
-        if not any(member.instance_id for member in members):
+        """Whether a client with static members may still come back in time, and has not yet."""
+        static = {member.instance_id for member in members if member.instance_id is not None}
+        if not static:
             return False
-        now_ms = self._clock.monotonic_ms()
-        return now_ms - self._dead_since_ms.setdefault(client, now_ms) < STATIC_RETURN_MS
+        now_ms, living = self._clock.monotonic_ms(), self._static_of_the_living()
+        if all(living.get(instance_id) for instance_id in static):
+            return False
+        dead_ms = now_ms - self._dead_since_ms.setdefault(client, now_ms)
+        return dead_ms < (STATIC_RETURN_MS if static.isdisjoint(living) else self._session_timeout_ms)
+
+    def _static_of_the_living(self) -> dict[str, str]:
+        """The static members that living clients have become, with their member ids, or are about to become."""
+        living = [self._notes.client, *filter(self._notes.lives, self._notes.others())]
+        return {
+            instance_id: member_id
+            for client in living
+            for member_id, instance_id in self._notes.members(client)
+            if instance_id is not None
+        }
 
     def _bury(self, client: str, members: list[MemberName]) -> None:
-        if members:
-            self._admin.remove_members(self._group, members)
-            log.warning(
-                "group %s goes on without %s: the process has died",
-                self._group,
-                ", ".join(member.member_id for member in members),
-            )
+        if dead := [member for member in members if member.member_id]:
+            gone = self._admin.remove_members(self._group, dead)
+            if gone:
+                log.warning(
+                    "group %s goes on without %s: the process has died",
+                    self._group,
+                    ", ".join(member.member_id for member in gone),
+                )
         self._notes.forget(client)
         self._dead_since_ms.pop(client, None)
 

@@ -2,7 +2,7 @@
 
 A restore that is slow or gets no answer does not stop the tasks that run, nor the membership in the group. If something
 cannot be read now, this thread tries again; other errors go to the stream thread, which finds them when it drains the
-restorer. If it hangs in one step, its stack is logged.
+restorer.
 
 Source: org.apache.kafka.streams.processor.internals.DefaultStateUpdater.
 """
@@ -16,7 +16,6 @@ from typing import Final
 
 from pystreams.clock import Clock, thread_cpu_ms
 from pystreams.errors import RestoreError, StreamsError
-from pystreams.runtime.recovery.hang_watch import HangWatch
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restorer import Restorer
 
@@ -43,18 +42,15 @@ class RestoreThread:
         clock: Clock,
         patience_ms: float,
         ended: Callable[[], None],
-        stall_timeout_ms: int = 0,
     ) -> None:
         """A broker that does not answer is asked again for ``patience_ms``. ``ended`` is called by the thread at its
-        end: it closes what only this thread has used. A step that takes ``stall_timeout_ms`` is reported; 0: none
-        is."""
+        end: it closes what only this thread has used."""
         self.name = name
         self._restorer = restorer
         self._load = load
         self._clock = clock
         self._patience_ms = patience_ms
         self._ended = ended
-        self._hangs = HangWatch(name, clock, stall_timeout_ms)
         self._failing_since_ms: float | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -73,21 +69,17 @@ class RestoreThread:
             )
 
     def _run(self) -> None:
-        self._hangs.start()
         try:
             while not self._stop.is_set():
                 if self._restorer.wait_for_work(_IDLE_S):
                     self._load.restores(self.name, at_work=True)
-                    self._hangs.begin_round()
                     pause_ms = self.go_step(_WAIT_MS)
-                    self._hangs.rest()
                     self._stop.wait(pause_ms / 1000)
                 else:
                     self._load.restores(self.name, at_work=False)
         except BaseException as error:  # noqa: BLE001 - the stream thread is the one to raise it
             self._restorer.fail(error)
         finally:
-            self._hangs.close()
             self._load.restores(self.name, at_work=False)
             self._ended()
 

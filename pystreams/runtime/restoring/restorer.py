@@ -27,6 +27,7 @@ from pystreams.clock import Clock, Deadline
 from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError, StreamsError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.recovery.hang_watch import WatchedRounds
 from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.group_commits import COMMITS_INTERVAL_MS, GroupCommits
 from pystreams.runtime.restoring.progress_log import ProgressLog
@@ -70,11 +71,14 @@ class Restorer:
         listener: RestoreListener | None,
         commits: GroupCommits,
         stalls: StallWatch,
+        rounds: WatchedRounds,
     ) -> None:
+        """A round of ``rounds`` is a part of a step: as much of it as waits for one answer of the broker at most."""
         self._consumer = consumer
         self._admin = admin
         self._commits = commits
         self._stalls = stalls
+        self._rounds = rounds
         self._clock = clock
         self._listener = listener
         #: Guards what follows up to the blank line; notified when there is something to do.
@@ -182,22 +186,30 @@ class Restorer:
 
     def step(self, budget_ms: float, wait_ms: float) -> None:
         """Restore for about ``budget_ms``, waiting up to ``wait_ms`` if nothing has arrived."""
-        if not self.restores:
-            self._learn_commits()
-        self._begin()
-        # A task that needs no records waits for none.
-        self._finish()
         try:
-            self._read_on(budget_ms, wait_ms)
-        except BaseException:
-            self._read_again()
-            raise
-        self._checkpoint()
-        self._log_progress()
+            self._begin_round()
+            if not self.restores:
+                self._learn_commits()
+            self._begin()
+            # A task that needs no records waits for none.
+            self._finish()
+            try:
+                self._read_on(budget_ms, wait_ms)
+            except BaseException:
+                self._read_again()
+                raise
+            self._checkpoint()
+            self._log_progress()
+        finally:
+            self._rounds.rest()
+
+    def _begin_round(self) -> None:
+        self._rounds.begin(self._clock.monotonic_ms())
 
     def _read_on(self, budget_ms: float, wait_ms: float) -> None:
         deadline = Deadline(self._clock, budget_ms)
         while True:
+            self._begin_round()
             self.adjust_reading()
             if not self._read:
                 self._wait_for_change(wait_ms)
@@ -208,6 +220,7 @@ class Restorer:
                 self._corrupt(self._out_of_range(error))
                 break
             for batch in batches:
+                self._begin_round()
                 self._apply(batch)
             self._advance()
             self._call_listener()
@@ -328,8 +341,11 @@ class Restorer:
         if not wanted:
             return
         partitions = [one.partition for of_task in wanted.values() for one in of_task]
+        self._begin_round()
         beginnings = self._admin.beginning_offsets(partitions, timeout_ms)
+        self._begin_round()
         ends = self._admin.end_offsets(partitions, timeout_ms)
+        self._begin_round()
         with self._mutex:
             for task_id, of_task in wanted.items():
                 if self._tasks.submitted.get(task_id) is not submitted[task_id]:
@@ -446,7 +462,9 @@ class Restorer:
     def _out_of_range(self, error: OffsetOutOfRangeError) -> dict[TaskId, StateCorruptedError]:
         """The tasks whose restore fell out of their changelogs, because records were deleted meanwhile. If there is
         none any more, everything is read anew."""
+        self._begin_round()
         beginnings = self._admin.beginning_offsets(list(self._read))
+        self._begin_round()
         ends = self._admin.end_offsets(list(self._read))
         corrupted = {
             r.task_id: outside(r.task_id, r.store, p, r.position, beginnings[p], ends[p])
@@ -465,6 +483,7 @@ class Restorer:
         if now - self._moved_ms < _STALLED_MS:
             return {}
         self._moved_ms = now
+        self._begin_round()
         # The consumer notices by itself if it has gone on behind the end of what it follows.
         ends = self._admin.end_offsets([p for p, r in self._read.items() if r.left and not r.follows])
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 from pystreams.broker.port import Admin, Broker
 from pystreams.clock import Clock
@@ -53,62 +53,71 @@ def prepare(
     hand_over = HandOverCheck(broker, admin, built, clock)
     hand_over.check()
     directory = StateDirectory(config.state_dir, config.application_id)
-    take_over = ClientTakeOver(built, config, broker, admin, directory, clock)
-    take_over.check()
-    plan = plan_topics(admin, built, config, broker.description, take_over.topics_made_anew)
-    with closing(broker.consumer(f"{built.application_id}-retention-check")) as consumer:
-        check_retention(plan, built, config, admin, consumer, clock)
-    cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
-    cleanup.at_start(config.state_cleanup_dir_max_age_ms)
-    in_use = take_over.carry_out(plan)
-    if worker in (None, 1):  # the others have the same program
-        for circle in circles(built.subtopologies):
-            log.warning("%s", in_words(circle))
-    allow_open_files()
-    resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
-    log.info(
-        "application %s on %s: %d sub-topologies, %d tasks; %s",
-        built.application_id,
-        broker.description,
-        len(built.subtopologies),
-        len(plan.partitioning.tasks),
-        resources.summary(config.statestore_cache_max_bytes, config.statestore_uncommitted_max_bytes),
-    )
-    inputs = {task: frozenset(partitions) for task, partitions in plan.partitioning.tasks.items()}
-    return ClientContext(
-        built=built,
-        config=config,
-        broker=broker,
-        admin=admin,
-        clock=clock,
-        metrics=metrics,
-        directory=directory,
-        cleanup=cleanup,
-        hand_over=hand_over,
-        in_use=in_use,
-        resources=resources,
-        process_id=directory.process_id,
-        worker=WorkerNumber(directory.path, worker or 1),
-        neighbours=neighbours_of(
-            broker, admin, directory, built.application_id, clock, supervised=worker is not None
-        ),
-        inputs=inputs,
-        partition_count=partition_counter(admin, plan.partition_counts),
-        watch=watch_of(built, config, inputs, admin, clock, metrics, transactional=broker.transactional),
-        restore_listener=restore_listener,
-        tracing=tracing,
-        snapshots=snapshots_of(
-            config,
-            built,
-            admin,
-            directory,
-            resources,
-            clock,
-            metrics,
-            lambda: state_origin(broker, hand_over.attempt),
-            in_use.beginning,
-        ),
-    )
+    with ExitStack() as to_undo:
+        number = WorkerNumber(directory.path, worker or 1)
+        to_undo.callback(number.release)
+        # Early, because others may wait for this client.
+        neighbours = neighbours_of(
+            broker, admin, directory, config, clock, number.number, supervised=worker is not None
+        )
+        if neighbours is not None:
+            to_undo.callback(neighbours.close)
+        take_over = ClientTakeOver(built, config, broker, admin, directory, clock)
+        take_over.check()
+        plan = plan_topics(admin, built, config, broker.description, take_over.topics_made_anew)
+        with closing(broker.consumer(f"{built.application_id}-retention-check")) as consumer:
+            check_retention(plan, built, config, admin, consumer, clock)
+        cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
+        cleanup.at_start(config.state_cleanup_dir_max_age_ms)
+        in_use = take_over.carry_out(plan)
+        if worker in (None, 1):  # the others have the same program
+            for circle in circles(built.subtopologies):
+                log.warning("%s", in_words(circle))
+        allow_open_files()
+        resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
+        log.info(
+            "application %s on %s: %d sub-topologies, %d tasks; %s",
+            built.application_id,
+            broker.description,
+            len(built.subtopologies),
+            len(plan.partitioning.tasks),
+            resources.summary(config.statestore_cache_max_bytes, config.statestore_uncommitted_max_bytes),
+        )
+        inputs = {task: frozenset(partitions) for task, partitions in plan.partitioning.tasks.items()}
+        context = ClientContext(
+            built=built,
+            config=config,
+            broker=broker,
+            admin=admin,
+            clock=clock,
+            metrics=metrics,
+            directory=directory,
+            cleanup=cleanup,
+            hand_over=hand_over,
+            in_use=in_use,
+            resources=resources,
+            process_id=directory.process_id,
+            worker=number,
+            neighbours=neighbours,
+            inputs=inputs,
+            partition_count=partition_counter(admin, plan.partition_counts),
+            watch=watch_of(built, config, inputs, admin, clock, metrics, transactional=broker.transactional),
+            restore_listener=restore_listener,
+            tracing=tracing,
+            snapshots=snapshots_of(
+                config,
+                built,
+                admin,
+                directory,
+                resources,
+                clock,
+                metrics,
+                lambda: state_origin(broker, hand_over.attempt),
+                in_use.beginning,
+            ),
+        )
+        to_undo.pop_all()
+    return context
 
 
 def partition_counter(admin: Admin, known: dict[str, int]) -> Callable[[str], int]:

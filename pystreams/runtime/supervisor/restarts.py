@@ -21,9 +21,9 @@ class RestartPolicy:
     """When a worker is started again, and when the run ends instead.
 
     The n-th failure in a row waits ``backoff_ms * 2**(n-1)``, at most ``backoff_ms_max``, and up to ``jitter`` of that
-    longer, so that workers which died together do not come back together. The first one waits ``first_ms`` instead:
-    what has happened once says nothing about the next start, and the tasks of a static member wait for it. A worker
-    that has worked for ``ran_well_ms`` starts again as after a first failure.
+    longer, so that workers which died together do not come back together. The first one waits ``first_ms`` instead, and
+    up to as much again: what has happened once says nothing about the next start, and the tasks of a static member wait
+    for it. A worker that has worked for ``ran_well_ms`` starts again as after a first failure.
     """
 
     first_ms: float = 200
@@ -37,10 +37,12 @@ class RestartPolicy:
     stillborn_max: int = 5
 
     def delay_ms(self, failures: int, choose: random.Random) -> float:
-        """The time to wait after this number of failures in a row, never less than the back-off."""
+        """The time to wait after this number of failures in a row."""
+        if failures == 1:
+            return self.first_ms * (1 + choose.random())
         # The exponent is bounded, too: a float overflows after a thousand failures.
         doubled = min(self.backoff_ms_max, self.backoff_ms * 2.0 ** min(failures - 1, 32))
-        return (self.first_ms if failures == 1 else doubled) * (1 + self.jitter * choose.random())
+        return doubled * (1 + self.jitter * choose.random())
 
 
 class Causes:

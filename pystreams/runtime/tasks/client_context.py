@@ -11,12 +11,12 @@ from pystreams.config import StreamsConfig
 from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.global_state import GlobalStoreView
 from pystreams.engine.tracing import Tracing
-from pystreams.ids import TaskId, TopicPartition, transactional_id_of_instance
+from pystreams.ids import TaskId, TopicPartition, instance_id_of, transactional_id_of_instance
 from pystreams.metrics import Metrics
 from pystreams.runtime.catching_up.group_lag import holds_time_back
 from pystreams.runtime.catching_up.group_watch import GroupWatch
 from pystreams.runtime.catching_up.stages import stages_of
-from pystreams.runtime.group.state_reporter import StateReporter
+from pystreams.runtime.group.client_in_group import ClientInGroup
 from pystreams.runtime.recovery.neighbours import Neighbours
 from pystreams.runtime.restoring.group_commits import GroupCommits
 from pystreams.runtime.restoring.load import Load
@@ -67,8 +67,8 @@ class ClientContext:
     snapshots: ClientSnapshots | None = None
     #: How busy the threads are, so that restoring takes little from processing.
     load: Load = field(default_factory=Load)
-    #: Chooses the thread that sends the group the state on this machine's disk.
-    state_reporter: StateReporter = field(default_factory=StateReporter)
+    #: Chooses the thread that tells the group what all threads know, and knows what the group has told one of them.
+    in_group: ClientInGroup = field(default_factory=ClientInGroup)
     tombstones: Tombstones = field(init=False)
     #: How far the group has come, for standbys.
     commits: GroupCommits = field(init=False)
@@ -157,10 +157,9 @@ class ClientContext:
         }
 
     def instance_id(self, thread: int) -> str | None:
-        """The group instance id of a thread; None: the thread is not a static member. Source:
-        StreamsConfig.getMainConsumerConfigs, without the worker's number."""
+        """The group instance id of a thread; None: the thread is not a static member."""
         given = self.config.group_instance_id
-        return None if given is None else f"{given}-{self.worker.number}-{thread}"
+        return None if given is None else instance_id_of(given, self.worker.number, thread)
 
     def transactional_id(self, thread: int) -> str:
         """The name of a thread's transactions: with it, a static member that comes back ends the transaction that it

@@ -36,12 +36,20 @@ class Stopwatch:
     def __init__(self, name: str, clock: Clock, stall_timeout_ms: int) -> None:
         """A stretch or a round that takes ``stall_timeout_ms`` is reported; 0: none is."""
         self._clock = clock
+        self._stall_timeout_ms = stall_timeout_ms
         self._rounds = WatchedRounds(name, stall_timeout_ms)
+        self._of_others: list[WatchedRounds] = []
         # Replaced as a whole, so no lock is needed.
         self._watched: tuple[float, Hurried] | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{name}-stopwatch", daemon=True)
         self._thread.start()
+
+    def watch_also(self, name: str) -> WatchedRounds:
+        """Watch the rounds of another thread, too."""
+        rounds = WatchedRounds(name, self._stall_timeout_ms)
+        self._of_others.append(rounds)
+        return rounds
 
     def begin_round(self, now_ms: float) -> None:
         """A round of the thread begins (monotonic, ms); the one before has ended, and with it a stretch that has
@@ -70,3 +78,5 @@ class Stopwatch:
                 watched[1].hurry()
                 stretch_ms = now_ms - watched[0] + _STRETCH_MS
             self._rounds.look(now_ms, stretch_ms)
+            for rounds in self._of_others:
+                rounds.look(now_ms)

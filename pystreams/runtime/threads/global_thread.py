@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from pystreams.broker.port import Consumer
@@ -96,8 +96,8 @@ class GlobalThread:
 
     def _run(self) -> None:
         closing: list[Callable[[], None]] = [self._hangs.close]
-        self._hangs.start()
         try:
+            self._hangs.start()
             self._hangs.begin_round()
             consumer = self._context.broker.consumer(self.name, "global")
             closing.append(consumer.close)
@@ -148,6 +148,7 @@ class GlobalThread:
 
     def _open(self) -> GlobalState:
         """The stores as they were left, or empty ones if they cannot be gone on with."""
+        self._hangs.begin_round()
         try:
             state = self._state()
             try:
@@ -190,11 +191,21 @@ class GlobalThread:
                 hint="the store is deleted and read anew",
             )
         positions = state.positions()
-        beginnings = self._context.admin.beginning_offsets(list(positions))
-        ends = self._context.admin.end_offsets(list(positions))
+        beginnings, ends = self._bounds(list(positions))
         for partition, position in positions.items():
             if not beginnings[partition] <= position <= ends[partition]:
                 raise _outside(state, partition, position, beginnings[partition], ends[partition])
+
+    def _bounds(
+        self, partitions: Collection[TopicPartition]
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """Where partitions begin and end now."""
+        self._hangs.begin_round()
+        beginnings = self._context.admin.beginning_offsets(partitions)
+        self._hangs.begin_round()
+        ends = self._context.admin.end_offsets(partitions)
+        self._hangs.begin_round()
+        return beginnings, ends
 
     # Reading
 
@@ -204,9 +215,9 @@ class GlobalThread:
 
     def _fill(self, state: GlobalState, consumer: Consumer, stalls: StallWatch) -> None:
         """Read every partition to the end that it has now."""
-        admin, listener = self._context.admin, self._context.restore_listener
+        listener = self._context.restore_listener
         partitions = sorted(state.partitions)
-        ends, starts = admin.end_offsets(partitions), admin.beginning_offsets(partitions)
+        starts, ends = self._bounds(partitions)
         starts |= state.positions()
         state.start(starts)
         consumer.assign(starts)
@@ -229,6 +240,7 @@ class GlobalThread:
             deadline = Deadline(clock, patience_ms) if read else deadline
             if deadline.expired():
                 raise _silent(state, missing)
+        self._hangs.begin_round()
         # Also deletes stores that have left the topology.
         state.apply()
         if listener is not None:
@@ -250,8 +262,10 @@ class GlobalThread:
             self._answer(error)
             return {}
         for batch in batches:
+            self._hangs.begin_round()
             self._add(state, batch)
         if batches:
+            self._hangs.begin_round()
             state.apply()
         return {TopicPartition(batch.topic, batch.partition): len(batch) for batch in batches}
 

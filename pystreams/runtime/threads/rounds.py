@@ -26,9 +26,9 @@ from pystreams.runtime.group.membership_data import (
     AssignmentInfo,
     decode_assignment_info,
     unpack_tasks,
-    unpack_topology,
     whereabouts_of,
 )
+from pystreams.runtime.group.refusal import refusal
 from pystreams.runtime.recovery.rivals import Rivals
 from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.restorer import Restorer
@@ -235,16 +235,15 @@ class Rounds:
         match event:
             case Lost(reason):
                 log.warning("[%s] lost the membership: %s", self._name, reason)
-                self._owner.enter(ThreadState.PARTITIONS_REVOKED)
-                self.tasks.lose_all()
+                self._lose_all()
             case Assigned(generation, partitions, user_data):
                 self._group_wait = None
                 info = decode_assignment_info(user_data)
                 if info.error:
-                    raise self._refused(info)
+                    where = f"application {self._context.built.application_id}, {self._name}"
+                    raise refusal(info, self._context.in_use, where)
                 self.assignment_info = info
-                if (whereabouts := whereabouts_of(info)).threads:
-                    self._context.state_reporter.whereabouts = whereabouts
+                self._hear(generation, info)
                 self._follow_up = FollowUp(
                     info, self._context.config.acceptable_recovery_lag, self._clock, self._follow_up
                 )
@@ -254,16 +253,26 @@ class Rounds:
                     partitions = tuple(sorted(self._held() & set(partitions)))
                 self._take_on(generation, partitions, info)
 
-    def _refused(self, info: AssignmentInfo) -> TopologyError:
-        """The group runs another topology: the one in the assignment, else the one that ran before this start."""
-        context = self._context
-        difference = context.in_use.difference_from(unpack_topology(info.topology) if info.topology else None)
-        return TopologyError(
-            f"the group refuses this member: {info.error}",
-            where=f"application {context.built.application_id}, {self._name}",
-            why=f"the first difference: {difference}" if difference else "",
-            hint="stop the other members first, or give the changed application another application_id",
-        )
+    def _hear(self, generation: int, info: AssignmentInfo) -> None:
+        """Note for all threads where all tasks are, if this thread is the one that is told. It is for information only:
+        without it, queries name owners that may not be the present ones."""
+        try:
+            whereabouts = whereabouts_of(info)
+        except TopologyError as error:
+            log.warning(
+                "[%s] the group has said where all tasks are, but it cannot be read, so that queries may be referred to"
+                " processes that had a task before: %s",
+                self._name,
+                error,
+            )
+            return
+        if whereabouts.threads:
+            self._context.in_group.heard(generation, whereabouts)
+
+    def _lose_all(self) -> None:
+        self._context.in_group.forget_generation()
+        self._owner.enter(ThreadState.PARTITIONS_REVOKED)
+        self.tasks.lose_all()
 
     def _held(self) -> set[TopicPartition]:
         """The inputs of the tasks that this thread has."""
@@ -429,8 +438,7 @@ class Rounds:
             self._rivals.look(self.clients.member)
         self._goes_on("joins the group again", error)
         self._events.clear()
-        self._owner.enter(ThreadState.PARTITIONS_REVOKED)
-        self.tasks.lose_all()
+        self._lose_all()
         self.clients.member.request_rejoin()
 
     def _wipe(self, error: StreamsError, working: ActiveTask | None) -> None:

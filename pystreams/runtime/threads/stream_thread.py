@@ -24,17 +24,13 @@ from pystreams.runtime.group.group_wait import GroupWait
 from pystreams.runtime.group.log_facts import LogFacts
 from pystreams.runtime.group.membership_data import (
     AssignmentInfo,
-    Places,
     Subscription,
     encode,
-    pack_offsets,
-    pack_reached,
-    pack_tasks,
     pack_topology,
-    unpack_tasks,
 )
 from pystreams.runtime.group.own_assignor import own_assignor
 from pystreams.runtime.group.situation import AssignorSettings
+from pystreams.runtime.group.subscribing import OfProcess, OwnTasks, subscription_now
 from pystreams.runtime.recovery.rivals import Rivals
 from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.restore_thread import RestoreThread
@@ -62,10 +58,6 @@ from pystreams.transitions import check_transition
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-#: The most that all members of a group may send of their topologies: Kafka keeps what a group sends and gets in one
-#: record of 1 MB.
-_TOPOLOGIES_BYTES = 65_536
 
 
 class ThreadOwner(Protocol):
@@ -196,14 +188,6 @@ class StreamThread:
         tasks = self.tasks
         return [] if tasks is None or not self.alive else store_samples(tasks, self.name)
 
-    def owners_of(self, subtopology: int) -> dict[int, str]:
-        """Which thread of the group has each partition of a sub-topology with stores, from the last assignment."""
-        return self._context.state_reporter.whereabouts.owners_of(subtopology)
-
-    def places_of(self, subtopology: int) -> dict[int, Places]:
-        """The same, with standbys and endpoints."""
-        return self._context.state_reporter.whereabouts.places_of(subtopology)
-
     def resize_cache(self, cache_bytes: int) -> None:
         """Give the thread another share of the cache budget: with a commit, since entries that must go may be dirty."""
         self._requests.cache_bytes = cache_bytes
@@ -258,10 +242,10 @@ class StreamThread:
         )
         closing.append(lambda: member.close(leave=self._leave))
         clients, cache = ThreadClients(member, consumer, producer), ThreadCache(self._requests.cache_bytes)
-        restorer = self._start_restoring(closing)
-        opener = TaskOpener(context, consumer, producer, self.name)
         stopwatch = Stopwatch(self.name, context.clock, context.config.stall_timeout_ms)
         closing.append(stopwatch.close)
+        restorer = self._start_restoring(closing, stopwatch)
+        opener = TaskOpener(context, consumer, producer, self.name)
         activity = ActivityNotes(context.clock)
         tasks = TaskManager(
             context, clients, opener, restorer, stopwatch, cache, activity.committing, self.name
@@ -282,7 +266,7 @@ class StreamThread:
             context.config.session_timeout_ms,
         )
 
-    def _start_restoring(self, closing: list[Callable[[], None]]) -> Restorer:
+    def _start_restoring(self, closing: list[Callable[[], None]], stopwatch: Stopwatch) -> Restorer:
         """Start the thread that restores, which then has a consumer of its own."""
         context = self._context
         consumer = context.broker.consumer(f"{self.name}-restore-consumer", "restore")
@@ -294,11 +278,10 @@ class StreamThread:
             context.restore_listener,
             context.commits,
             StallWatch(consumer, context.admin, context.clock, stall_timeout_ms, name),
+            stopwatch.watch_also(name),
         )
         patience_ms = context.config.task_timeout_ms
-        thread = RestoreThread(
-            name, restorer, context.load, context.clock, patience_ms, consumer.close, stall_timeout_ms
-        )
+        thread = RestoreThread(name, restorer, context.load, context.clock, patience_ms, consumer.close)
         thread.start()
         closing.append(thread.close)
         return restorer
@@ -351,38 +334,28 @@ class StreamThread:
         return infos
 
     def _subscription(self) -> bytes:
-        context = self._context
-        tasks = self._rounds and self._rounds.tasks
-        info = self._rounds.assignment_info if self._rounds else AssignmentInfo()
-        standbys = frozenset(tasks.standby_ids()) if tasks else frozenset[TaskId]()
-        reached = dict(tasks.reached()) if tasks else {}
-        on_disk = context.local_state() if context.state_reporter.reports(self.name) else {}
-        return encode(
-            Subscription(
-                fingerprint=context.built.fingerprint,
-                process_id=context.process_id,
-                thread=self.name,
-                reached=pack_reached(reached),
-                on_disk=pack_offsets({task: on_disk[task] for task in on_disk.keys() - reached}),
-                worker=context.worker.number,
-                standbys=pack_tasks(standbys),
-                coming=pack_tasks(standbys & unpack_tasks(info.coming)),
-                restoring=pack_tasks(tasks.restoring_ids()) if tasks else {},
-                tags=dict(context.config.client_tags),
-                rack=context.config.client_rack,
-                shutdown=self.shutdown_requested,
-                endpoint=context.config.application_server or "",
-                pystreams=__version__,
-                python=platform.python_version(),
-                topology=self._topology if self._tells_topology(info.members) else b"",
-            )
+        context, rounds = self._context, self._rounds
+        base = Subscription(
+            fingerprint=context.built.fingerprint,
+            process_id=context.process_id,
+            thread=self.name,
+            worker=context.worker.number,
+            tags=dict(context.config.client_tags),
+            rack=context.config.client_rack,
+            shutdown=self.shutdown_requested,
+            endpoint=context.config.application_server or "",
+            pystreams=__version__,
+            python=platform.python_version(),
         )
-
-    def _tells_topology(self, members: int) -> bool:
-        """Whether the topologies of all members are small together. Before a thread knows the group, there may be one
-        for each task."""
-        of_all = len(self._topology) * (members or len(self._context.inputs))
-        return self.index == 1 and of_all <= _TOPOLOGIES_BYTES
+        told, own = AssignmentInfo(), OwnTasks()
+        if rounds is not None:
+            told, tasks = rounds.assignment_info, rounds.tasks
+            own = OwnTasks(
+                frozenset(tasks.standby_ids()), frozenset(tasks.restoring_ids()), dict(tasks.reached())
+            )
+        speaks = context.in_group.speaks(self.name)
+        of_process = OfProcess(context.local_state(), self._topology) if speaks else OfProcess()
+        return encode(subscription_now(base, told, own, of_process, len(context.inputs)))
 
     def _fail(self, error: BaseException) -> None:
         rounds = self._rounds
@@ -402,7 +375,7 @@ class StreamThread:
             ask_all_to_stop(rounds.clients.member, self._context.clock, self.name)
 
     def _release(self, closing: list[Callable[[], None]]) -> None:
-        self._context.state_reporter.leave(self.name)
+        self._context.in_group.leave(self.name)
         # The member leaves first, while what it worked with is still there.
         close_all(closing, self.name)
         self._context.load.ends(self.name)

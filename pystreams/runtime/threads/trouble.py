@@ -49,8 +49,11 @@ class Trouble:
         self._seen_ms = now_ms
 
     def name_setting(self, error: StreamsError) -> None:
-        """Say in an error with which a thread gives up for how long it was tried again, and which setting decides."""
-        error.extend(why=f"it was tried again for task_timeout_ms ({self._timeout_ms / 1000:g} s)")
+        """Say in an error with which a thread gives up how long trouble has lasted, and which setting limits that."""
+        lasted_ms = 0.0 if self._since_ms is None else self._clock.monotonic_ms() - self._since_ms
+        error.extend(
+            why=f"trouble has lasted for {lasted_ms / 1000:.1f} s, and task_timeout_ms is {self._timeout_ms / 1000:g} s"
+        )
 
     def over(self) -> None:
         """There is proof: a commit."""

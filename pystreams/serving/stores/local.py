@@ -101,7 +101,7 @@ class LocalStores:
             return await self._beside(lambda: self._answer(self._prepared(question)))
         prepared = self._prepared(question)
         likely = await self._in_likely_partition(prepared)
-        part = None if likely is None else _part_of_key(likely, prepared)
+        part = None if likely is None else _whole_answer(likely, prepared)
         if part is not None:
             return part
         return await self._beside(lambda: self._answer(prepared, not_likely=likely is not None))
@@ -135,7 +135,7 @@ class LocalStores:
         answers = store.committed_at_once([likely], read)
         if likely not in answers:
             return None
-        part = _part_of_key(answers[likely], prepared)
+        part = _whole_answer(answers[likely], prepared)
         if part is None:
             others = set(range(placing.partitions)).difference(answers)
             marks |= store.commit_marks(others)
@@ -235,9 +235,8 @@ class LocalStores:
         likely = None if question.key is None or not_likely else _likely_partition(placing, reading.key)
         if likely is not None:
             answer = store.answers(read, [likely]).by_partition.get(likely)
-            # A partitioner that does not fit must not hide a key that is here.
-            if answer is not None and (found := _part_of_key(answer, prepared)):
-                return found
+            if answer is not None and (whole := _whole_answer(answer, prepared)):
+                return whole
         answers = store.answers(read)
         empty = _without_entries(prepared, placing, answers.by_partition.values())
         others = set(range(placing.partitions)).difference(answers.by_partition)
@@ -348,13 +347,19 @@ def _without_entries(prepared: _Prepared, placing: Placing, answers: Collection[
     )
 
 
-def _part_of_key(answer: Answer[Page], prepared: _Prepared) -> Part | None:
-    """The whole answer, if a partition has something under the key."""
+def _whole_answer(answer: Answer[Page], prepared: _Prepared) -> Part | None:
+    """The whole answer, if the partition in which a key should be has something under it, or if nobody but the
+    application has chosen the partition. None: the partitioner is a guess, which must not hide a key that is elsewhere.
+    """
     reading, placing = prepared.reading, prepared.store.placing
-    if placing is None or not answer.result.entries:
+    if placing is None:
         return None
-    where = {"partitions": placing.partitions, "partition": answer.partition, "single": reading.single}
-    return msgspec.structs.replace(_part(answer), **where)
+    if answer.result.entries:
+        where = {"partitions": placing.partitions, "partition": answer.partition, "single": reading.single}
+        return msgspec.structs.replace(_part(answer), **where)
+    if answer.partition != placing.likely_partition(reading.key):
+        return None
+    return merged(reading.question, [_part(answer), _without_entries(prepared, placing, [answer])])
 
 
 def _unreachable(error: StateError) -> UnreachableError:

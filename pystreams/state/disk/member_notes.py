@@ -1,8 +1,8 @@
 """Notes of the processes that share a state directory: of which members each consists.
 
 ``<application_id>/members/<client>`` is locked (flock) as long as its process lives, and has a line of JSON for each
-member that the process has been. So whoever finds a file that is not locked knows which members have died. The file is
-deleted when the client is closed.
+member that the process has been, or is to be. So whoever finds a file that is not locked knows which members have died.
+The file is deleted when the client is closed.
 
 A lock says nothing about the processes of another machine that shares the directory. So the name of a client begins
 with the id of its kernel's boot, and clients of others are not seen.

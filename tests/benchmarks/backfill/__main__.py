@@ -28,6 +28,7 @@ from tests.benchmarks.backfill.bench import (
     ResultsDifferError,
 )
 from tests.benchmarks.backfill.inputs import PARTITIONS, SKEW, WORDS_IN_LINE
+from tests.benchmarks.backfill.picture import picture
 from tests.benchmarks.kafka.machine import facts
 from tests.benchmarks.kafka.running import RunFailedError
 from tests.benchmarks.options import names
@@ -66,7 +67,8 @@ def main() -> int:
     settings = {**asdict(options), "partitions": PARTITIONS, "words": WORDS_IN_LINE, "skew": SKEW}
     runs = [{**asdict(one), "rate": one.rate, "cpu_us": one.cpu_us} for one in found]
     path.write_text(json.dumps({"machine": facts(), "settings": settings, "runs": runs}, indent=1))
-    console.print(f"All results are equal. Details: {path.relative_to(ROOT)}")
+    path.with_suffix(".svg").write_text(picture(found))
+    console.print(f"All results are equal. Details: {path.relative_to(ROOT)}, and as a picture beside it")
     return 0
 
 

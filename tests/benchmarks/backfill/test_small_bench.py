@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import io
+from xml.etree import ElementTree as ET
 
 import pytest
 from rich.console import Console
 
-from tests.benchmarks.backfill.bench import Bench, Options, ResultsDifferError, _check
+from tests.benchmarks.backfill.bench import (
+    JOBS,
+    PEER_NAMES,
+    SPREADS,
+    Bench,
+    Measured,
+    Options,
+    ResultsDifferError,
+    _check,
+)
 from tests.benchmarks.backfill.inputs import PARTITIONS, SKEW, make_input
+from tests.benchmarks.backfill.picture import picture
 from tests.benchmarks.backfill.tables import boil_down, read_rows, write_rows
 
 RECORDS = 20_000
@@ -56,3 +67,18 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     rows = [(b"a", 1), (b"b", -5)]
     write_rows(tmp_path / "table", rows)
     assert read_rows(tmp_path / "table") == boil_down(rows) == boil_down(reversed(rows))
+
+
+def test_the_picture_has_a_bar_for_each_run_as_long_as_its_rate():
+    found = [
+        Measured(job, spread, peer, 1_000, seconds, 1.0, seconds + 1, 100 << 20)
+        for job in JOBS
+        for spread in SPREADS
+        for seconds, peer in enumerate(PEER_NAMES, start=1)
+    ]
+    drawn = ET.fromstring(picture(found))
+    _, *bars = [float(one.get("width", 0)) for one in drawn.iter("{http://www.w3.org/2000/svg}rect")]
+    assert len(bars) == len(found)
+    assert bars == pytest.approx([bars[0] / one.work_s for one in found], abs=0.1)
+    said = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert "500, 0.5 times live" in said

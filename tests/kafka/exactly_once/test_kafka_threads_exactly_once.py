@@ -37,8 +37,14 @@ def counting(written: CountedInput, look: Callable[[int], None] = lambda value: 
 
 def is_open(written: CountedInput) -> bool:
     """Whether results are written that are not committed."""
+    return any(open_partitions(written))
+
+
+def open_partitions(written: CountedInput) -> list[bool]:
+    """Whether each partition has results that are not committed."""
     admin, results = written.log.admin, written.log.partitions("out")
-    return admin.end_offsets(results) != admin.stable_end_offsets(results)
+    ends, stable = admin.end_offsets(results), admin.stable_end_offsets(results)
+    return [ends[partition] != stable[partition] for partition in results]
 
 
 def check(written: CountedInput) -> None:
@@ -87,8 +93,14 @@ def shares(streams: Streams) -> list[int]:
 
 
 def test_threads_that_come_and_go_while_input_comes_write_nothing_twice(written: CountedInput):
-    streams = written.log.start(counting(written))
+    # Transactions stay open for long enough to see them. A key's results are in the partition of its input, so all
+    # threads have one open if each partition has.
+    streams = written.log.start(counting(written, commit_interval_ms=3_000))
     running(streams)
+
+    def all_are_at_work() -> bool:
+        written.write(50)
+        return all(open_partitions(written))
 
     def come_to(expected: list[int]) -> None:
         def while_input_comes() -> bool:
@@ -101,8 +113,10 @@ def test_threads_that_come_and_go_while_input_comes_write_nothing_twice(written:
         eventually(lambda: written.log.committed("counting") != before, "a commit")
 
     for _ in range(2):
+        eventually(all_are_at_work, "each thread has a transaction")
         assert streams.add_stream_thread() is not None
         come_to([2, 2])
+        eventually(all_are_at_work, "each thread has a transaction")
         assert streams.remove_stream_thread() is not None
         come_to([4])
     caught_up(streams)

@@ -1,19 +1,22 @@
 """The tasks of a process that is killed go on within three seconds if another process shares its state directory,
-although its members' sessions last for 45 s more; those of a static worker within five. Otherwise they go on soon after
-the sessions. The same at least once and exactly once."""
+although its members' sessions last for 45 s more; those of a static worker within five, and nothing moves if it is back
+by then. Otherwise they go on soon after the sessions. The same at least once and exactly once."""
 
 from __future__ import annotations
 
-import itertools
+import math
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from pystreams.runtime.recovery.neighbours import STATIC_RETURN_MS
 from tests.cli.workers.workers_kit import ROOT, WorkersRun
+from tests.kafka.membership import slow_start
 from tests.kafka.resuming import promptly
 from tests.kafka.support import Cluster
 from tests.live.support import eventually
@@ -37,13 +40,13 @@ Start = Callable[..., WorkersRun]
 
 @pytest.fixture
 def start(cluster: Cluster) -> Iterator[Start]:
-    """Starts ``pystreams run apps.wordcount``, whose sessions last as long as they do by default."""
-    cluster.create("lines", "word-counts", partitions=4)
+    """Starts ``pystreams run PROGRAM``, whose sessions last as long as they do by default."""
+    cluster.create("lines", "word-counts", "settings", partitions=4)
     runs: list[WorkersRun] = []
 
-    def start(*options: str) -> WorkersRun:
+    def start(*options: str, program: str = "apps.wordcount") -> WorkersRun:
         state = () if "--state-dir" in options else ("--state-dir", str(cluster.path / "state"))
-        command = ["apps.wordcount", *state, "-s", "commit_interval_ms=100"]
+        command = [program, *state, "-s", "commit_interval_ms=100"]
         environment = {"PYSTREAMS_BOOTSTRAP_SERVERS": cluster.bootstrap_servers}
         runs.append(WorkersRun(ROOT, *command, *options, **environment))
         return runs[-1]
@@ -101,18 +104,66 @@ def test_all_goes_on_at_once_when_a_worker_of_two_is_killed(
 ):
     run = start("--workers", "2", *guarantee, *membership)
     run.all_there(2)
-    turns = itertools.cycle([2, 1])
-    promptly(lambda: kill_a_worker(cluster, run, next(turns)), promised_s, "the kill")
+    for number in (2, 1):
+        promptly(partial(kill_a_worker, cluster, run, number), promised_s, f"the kill of worker {number}")
     run.send(signal.SIGTERM)
     run.ends_with(0)
 
 
+def generations(run: WorkersRun) -> list[int]:
+    """The generations in which its threads were assigned tasks."""
+    return [
+        int(one) for one in re.findall(r"^worker \d+ \| .*generation (\d+): tasks", run.text, re.MULTILINE)
+    ]
+
+
+@GUARANTEES
+@pytest.mark.parametrize(
+    ("program", "promised_s"),
+    [("apps.wordcount", PROMISED_STATIC_S), (slow_start.__name__, PROMISED_STATIC_S + slow_start.SLOW_S)],
+    ids=["as usual", "slow start"],
+)
+def test_a_static_worker_that_is_killed_comes_back_without_a_rebalance(
+    cluster: Cluster, start: Start, guarantee: tuple[str, ...], program: str, promised_s: float
+):
+    def kill(run: WorkersRun, number: int) -> float:
+        settle(cluster, members=2)
+        before = generations(run)
+        took_s = kill_a_worker(cluster, run, number)
+        eventually(lambda: len(generations(run)) > len(before), "its next process has tasks")
+        return took_s if max(generations(run)) == max(before) else math.inf
+
+    def kill_each() -> float:
+        # Anew for each attempt: a second death in a row has the worker wait for longer.
+        run = start("--workers", "2", "--verbose", *STATIC, *guarantee, program=program)
+        run.all_there(2)
+        took_s = max(kill(run, number) for number in (2, 1))
+        run.send(signal.SIGTERM)
+        run.ends_with(0)
+        return took_s
+
+    promptly(kill_each, promised_s, "the kill")
+
+
 def test_all_goes_on_at_once_if_a_static_worker_does_not_come_back_in_time(cluster: Cluster, start: Start):
-    """After its second death in a row a worker starts again after two seconds: by then the others take its tasks."""
+    """After its second death in a row a worker starts again after two seconds, and then needs another one to show up:
+    by then the other one has its tasks."""
     run = start("--workers", "2", *STATIC)
     run.all_there(2)
-    kill_a_worker(cluster, run, 2)
-    promptly(lambda: kill_a_worker(cluster, run, 2), PROMISED_STATIC_S, "the second kill")
+
+    def kill_twice() -> float:
+        settle(cluster, members=2)
+        began = time.monotonic()
+        first = run.workers()[2]
+        os.kill(first, signal.SIGKILL)
+        os.kill(eventually(lambda: run.workers().get(2, first) != first and run.workers()[2]), signal.SIGKILL)
+        works(cluster)
+        took_s = time.monotonic() - began
+        run.says(r"group wordcount goes on without \S+: the process has died")
+        run.all_there(2)
+        return took_s
+
+    promptly(kill_twice, PROMISED_STATIC_S, "the first of two kills")
     run.send(signal.SIGTERM)
     run.ends_with(0)
 

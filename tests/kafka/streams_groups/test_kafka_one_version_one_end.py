@@ -56,7 +56,7 @@ def test_a_member_with_another_topology_is_refused_and_the_running_one_goes_on(c
     eventually(lambda: newcomer.finished)
     assert isinstance(newcomer.failure, TopologyError)
     assert "differs from the one that the group runs" in str(newcomer.failure)
-    assert "the first difference: sub-topology 0" in str(newcomer.failure)
+    assert "the first difference to the topology that ran last: sub-topology 0" in str(newcomer.failure)
     assert "fingerprint" not in str(newcomer.failure)
     cluster.write("in", [("k", 2, 2)])
     eventually(running.caught_up)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from confluent_kafka.admin import NewPartitions
@@ -10,6 +11,7 @@ from confluent_kafka.admin import NewPartitions
 from pystreams.app import App
 from pystreams.errors import BrokerError, StreamsError, TopicError, TopologyError
 from pystreams.runtime.streams import Streams
+from tests.broker.following import SESSION_TIMEOUT_MS
 from tests.kafka.support import Cluster
 from tests.live.support import caught_up, eventually
 
@@ -81,3 +83,28 @@ def test_sources_by_pattern_are_refused(cluster: Cluster):
     error = ended(cluster.start(app))
     assert "pattern" in str(error)
     assert "name the topics" in error.hint
+
+
+def test_members_of_another_kind_are_named_if_they_stay(cluster: Cluster):
+    cluster.create("orders", "out")
+    caught_up(cluster.start(counting(cluster, "orders")))
+    began_s = time.monotonic()
+    error = ended(cluster.start(counting(cluster, "orders", **STREAMS)))
+    assert isinstance(error, BrokerError)
+    assert "Group shop is not a streams group." in str(error)
+    assert "stop them first" in error.hint
+    # Killed ones would have been members for so long.
+    assert time.monotonic() - began_s > SESSION_TIMEOUT_MS / 1000
+
+
+def test_if_they_leave_the_group_goes_over_to_the_broker(cluster: Cluster, caplog: pytest.LogCaptureFixture):
+    cluster.create("orders", "out")
+    cluster.write("orders", [("a", "1", 1)], value=str)
+    classic = cluster.start(counting(cluster, "orders"))
+    caught_up(classic)
+    client = cluster.start(counting(cluster, "orders", **STREAMS))
+    eventually(lambda: "stop them first" in caplog.text)
+    classic.close()
+    cluster.write("orders", [("a", "1", 1)], value=str)
+    caught_up(client)
+    assert [record.value for record in cluster.read("out", key=str, value=int)] == [1, 2]

@@ -51,8 +51,10 @@ def test_an_error_of_the_group_keeps_its_name_and_whether_trying_again_helps(kin
         (errors.InvalidSessionTimeoutError, ConfigError, "session_timeout_ms"),
         (errors.InconsistentGroupProtocolError, BrokerError, "application_id"),
         (errors.UnknownTopicOrPartitionError, TopicError, "deleted"),
+        (errors.ProducerFencedError, BrokerUnavailableError, "two processes have the same id"),
+        (errors.CoordinatorNotAvailableError, BrokerUnavailableError, "are all brokers up?"),
     ],
-    ids=["authorization", "session-timeout", "protocol", "topic"],
+    ids=["authorization", "session-timeout", "protocol", "topic", "transactional-id", "brokers"],
 )
 def test_what_can_be_mended_says_how(kind, expected, hint):
     error = refused(kind(), "It failed", "group g")

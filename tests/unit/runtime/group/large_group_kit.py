@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
+from pystreams.broker.kafka.coordinator import grouped
 from pystreams.broker.port import MemberAssignment, MemberInfo
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.group.group_assignor import GroupAssignor
@@ -17,12 +18,10 @@ from pystreams.runtime.group.membership_data import (
     Subscription,
     decode_assignment_info,
     encode,
-    pack_offsets,
-    pack_reached,
-    pack_tasks,
     unpack_tasks,
 )
 from pystreams.runtime.group.situation import AssignorSettings
+from pystreams.runtime.group.subscribing import OfProcess, OwnTasks, subscription_now
 
 TOPICS = [
     f"orders-enrichment-KSTREAM-AGGREGATE-STATE-{number:08}-repartition".ljust(60, "x")
@@ -34,6 +33,8 @@ INPUTS = {
     for partition in range(100)
 }
 TASKS = frozenset(INPUTS)
+#: As large as that of ten sub-topologies, deflated.
+TOPOLOGY = random.Random(7).randbytes(2_300)
 #: What Kafka keeps of a member besides: its host, its timeouts, and the lengths of all.
 _REST_BYTES = 40
 
@@ -77,25 +78,22 @@ class Thread:
         return f"{self.name}-{uuid.uuid5(uuid.NAMESPACE_DNS, self.name)}"
 
     def says(self) -> MemberInfo:
-        """As ``StreamThread`` does."""
-        standbys = unpack_tasks(self.told.standbys)
-        filled = standbys | {task for task, inputs in INPUTS.items() if inputs <= self.held}
-        others = {task: self.on_disk[task] for task in TASKS - filled} if self.first else {}
-        said = Subscription(
+        base = Subscription(
             "f" * 64,
             self.process_id,
             self.name,
-            reached=pack_reached({task: self.on_disk[task] for task in filled}),
-            on_disk=pack_offsets(others),
             worker=1,
-            standbys=pack_tasks(standbys),
-            coming=pack_tasks(standbys & unpack_tasks(self.told.coming)),
             tags={"zone": self.zone},
             rack=self.zone,
             endpoint=f"{self.process_id[:8]}.orders.internal:8080",
             pystreams="1.12.3",
             python="3.11.12",
         )
+        standbys = unpack_tasks(self.told.standbys)
+        filled = standbys | {task for task, inputs in INPUTS.items() if inputs <= self.held}
+        own = OwnTasks(standbys, reached={task: self.on_disk[task] for task in filled})
+        of_process = OfProcess(self.on_disk, TOPOLOGY) if self.first else OfProcess()
+        said = subscription_now(base, self.told, own, of_process, len(TASKS))
         return MemberInfo(self.member_id, encode(said), self.held)
 
     def hears(self, assigned: MemberAssignment) -> None:
@@ -129,12 +127,12 @@ def kept_bytes(said: MemberInfo, assigned: MemberAssignment) -> int:
         version=2,
         topics=TOPICS,
         user_data=said.user_data,
-        owned_partitions=[(p.topic, [p.partition]) for p in said.owned],
+        owned_partitions=grouped(said.owned),
         generation_id=1,
     )
     assignment = ConsumerProtocolAssignment(
         version=1,
-        assigned_partitions=[(p.topic, [p.partition]) for p in assigned.partitions],
+        assigned_partitions=grouped(assigned.partitions),
         user_data=assigned.user_data,
     )
     names = 2 * len(said.member_id)  # and that of the client, which is shorter

@@ -11,17 +11,19 @@ from pystreams.runtime.group.group_assignor import GroupAssignor
 from pystreams.runtime.group.membership_data import (
     Subscription,
     decode_assignment_info,
+    decode_subscription,
     encode,
     whereabouts_of,
 )
-from tests.unit.runtime.group.large_group_kit import ASSIGN, TASKS, kept_bytes, threads_of
+from pystreams.runtime.group.subscribing import TOPOLOGIES_BYTES_MAX
+from tests.unit.runtime.group.large_group_kit import ASSIGN, TASKS, TOPOLOGY, kept_bytes, threads_of
 
 PROCESSES = 50
 
 
-def rebalanced(threads: int) -> list[tuple[MemberInfo, MemberAssignment]]:
+def rebalanced(threads: int, processes: int = PROCESSES) -> list[tuple[MemberInfo, MemberAssignment]]:
     """What each member has sent and got, when the group has its tasks and joins again."""
-    group = threads_of(PROCESSES, threads)
+    group = threads_of(processes, threads)
     for _ in range(2):
         said = [thread.says() for thread in group]
         given = ASSIGN(said)
@@ -31,7 +33,7 @@ def rebalanced(threads: int) -> list[tuple[MemberInfo, MemberAssignment]]:
 
 
 @pytest.mark.parametrize(
-    ("threads", "data_kb", "kept_kb"), [(1, 420, 600), (4, 560, 900)], ids=["one thread", "four threads"]
+    ("threads", "data_kb", "kept_kb"), [(1, 420, 540), (4, 560, 880)], ids=["one thread", "four threads"]
 )
 def test_a_group_of_a_thousand_tasks_that_all_have_state_everywhere_is_kept_by_kafka(
     threads: int, data_kb: int, kept_kb: int
@@ -47,6 +49,13 @@ def test_more_threads_do_not_multiply_what_is_said_of_all_tasks() -> None:
     assert four < 2 * one
 
 
+@pytest.mark.parametrize(("processes", "sent"), [(PROCESSES, 0), (7, 7)], ids=["large", "small"])
+def test_one_thread_of_each_process_sends_its_topology_in_a_small_group(processes: int, sent: int) -> None:
+    topologies = [decode_subscription(said.user_data).topology for said, _ in rebalanced(4, processes)]
+    assert [one for one in topologies if one] == [TOPOLOGY] * sent
+    assert sum(map(len, topologies)) <= TOPOLOGIES_BYTES_MAX
+
+
 def test_one_thread_of_each_process_is_told_where_all_tasks_are() -> None:
     told = [whereabouts_of(decode_assignment_info(given.user_data)) for _, given in rebalanced(4)]
     knowing = [one for one in told if one.threads]
@@ -56,7 +65,7 @@ def test_one_thread_of_each_process_is_told_where_all_tasks_are() -> None:
     assert placed == TASKS
 
 
-def test_a_member_of_before_is_told_in_its_own_words() -> None:
+def test_a_member_with_an_older_version_is_told_in_the_fields_that_it_knows() -> None:
     """Its subscription does not say which worker it is."""
     inputs = {TaskId(0, p): frozenset({TopicPartition("T", p)}) for p in range(2)}
     assign = GroupAssignor(inputs, frozenset(inputs), "f", b"")
@@ -69,13 +78,30 @@ def test_a_member_of_before_is_told_in_its_own_words() -> None:
     assert whereabouts_of(given["b"]) == whereabouts_of(given["a"])
 
 
-def test_processes_that_share_a_disk_are_told_each() -> None:
+def told(*says: Subscription) -> list[int]:
+    """The places of those members that are told where all tasks are."""
     inputs = {TaskId(0, p): frozenset({TopicPartition("T", p)}) for p in range(4)}
-    said = [
-        MemberInfo(f"{worker}-{thread}", encode(Subscription("f", "p", "t", worker=worker)), frozenset())
-        for worker in (1, 2)
-        for thread in (1, 2)
+    members = [MemberInfo(str(place), encode(said), frozenset()) for place, said in enumerate(says)]
+    given = GroupAssignor(inputs, frozenset(inputs), "f", b"")(members)
+    return [
+        place for place in range(len(says)) if decode_assignment_info(given[str(place)].user_data).whereabouts
     ]
-    given = GroupAssignor(inputs, frozenset(inputs), "f", b"")(said)
-    told = [name for name, one in given.items() if decode_assignment_info(one.user_data).whereabouts]
-    assert told == ["1-1", "2-1"]
+
+
+def said(thread: str, worker: int = 1, endpoint: str = "") -> Subscription:
+    """What a thread of a process with the process id ``p`` says."""
+    return Subscription("f", "p", f"app-p-{worker}-StreamThread-{thread}", worker=worker, endpoint=endpoint)
+
+
+def test_processes_that_share_a_disk_are_told_each() -> None:
+    assert told(said("1", worker=1), said("2", worker=1), said("1", worker=2), said("2", worker=2)) == [0, 2]
+
+
+def test_processes_whose_state_directory_was_copied_are_told_each() -> None:
+    """They have the same process id, and their threads the same names."""
+    assert told(said("1"), said("2"), said("2"), said("1")) == [0, 3]
+
+
+def test_they_are_told_apart_by_their_endpoints_also_if_their_threads_have_other_names() -> None:
+    one, two = "one:8080", "two:8080"
+    assert told(said("1", 1, one), said("2", 1, one), said("2", 1, two), said("3", 1, two)) == [0, 2]

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from pystreams.clock import ManualClock
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import MemberName
 from pystreams.runtime.recovery.neighbours import STATIC_RETURN_MS, Neighbours
 from pystreams.state.disk.member_notes import MemberNotes
 from tests.live.support import eventually
+from tests.unit.runtime.watched_clock import WatchedClock
 
 GROUP = "app"
 DYNAMIC, STATIC = MemberName("app-1-abc"), MemberName("app-2-def", "host-1-2")
+SESSION_TIMEOUT_MS = 45_000
 
 
 class Group:
@@ -27,26 +28,17 @@ class Group:
         self.removed: list[MemberName] = []
         self.attempts = 0
         self.away = False
+        #: The static members whose places others have taken.
+        self.back: set[str | None] = set()
 
-    def remove_members(self, group: str, members: Collection[MemberName]) -> None:
+    def remove_members(self, group: str, members: Collection[MemberName]) -> list[MemberName]:
         assert group == GROUP
         self.attempts += 1
         if self.away:
             raise BrokerUnavailableError("the coordinator does not answer")
-        self.removed += members
-
-
-class WatchedClock(ManualClock):
-    """Counts how often it is looked at: once for each look at a client with static members that is dead."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.looks = 0
-
-    def monotonic_ms(self) -> float:
-        now_ms = super().monotonic_ms()
-        self.looks += 1
-        return now_ms
+        gone = [member for member in members if member.instance_id not in self.back]
+        self.removed += gone
+        return gone
 
 
 Start = Callable[..., Neighbours]
@@ -74,7 +66,8 @@ def start(tmp_path: Path, group: Group, clock: WatchedClock, changes: list[str])
 
     def start(name: str = "", *, supervised: bool = False, member: MemberName = DYNAMIC) -> Neighbours:
         admin: Any = group
-        neighbours = Neighbours(MemberNotes(tmp_path), admin, GROUP, clock, supervised=supervised)
+        notes = MemberNotes(tmp_path)
+        neighbours = Neighbours(notes, admin, GROUP, clock, SESSION_TIMEOUT_MS, supervised=supervised)
         started.append(neighbours)
         neighbours.begin(lambda: changes.append(name))
         neighbours.note(member)
@@ -90,6 +83,11 @@ def dead(path: Path, *members: MemberName) -> None:
     notes = MemberNotes(path)
     for member in members:
         notes.add(member)
+    release(notes)
+
+
+def release(notes: MemberNotes) -> None:
+    """The lock of a process that dies goes with it."""
     assert notes._descriptor is not None
     fcntl.flock(notes._descriptor, fcntl.LOCK_UN)
 
@@ -98,8 +96,7 @@ def die(neighbours: Neighbours) -> None:
     """Leave everything as the death of the process does."""
     neighbours._closing.set()
     neighbours._thread.join()
-    assert neighbours._notes._descriptor is not None
-    fcntl.flock(neighbours._notes._descriptor, fcntl.LOCK_UN)
+    release(neighbours._notes)
 
 
 def test_the_members_of_a_process_that_dies_are_removed_and_all_others_look(
@@ -152,15 +149,83 @@ def test_static_members_of_a_supervisor_are_removed_only_when_they_do_not_come_b
     tmp_path: Path, group: Group, start: Start, clock: WatchedClock
 ):
     dead(tmp_path, STATIC)
-    neighbours = start(member=MemberName("new"))
-    eventually(lambda: neighbours._dead_since_ms, "the death is known")
-    clock.advance_ms(int(STATIC_RETURN_MS) - 1)
-    before = clock.looks
-    # The first of these may have read the time before it was advanced.
-    eventually(lambda: clock.looks >= before + 3, "it has been looked at since then")
+    knows_of_a_death(start)
+    # The clock is read once for each look at a client with static members that is dead.
+    clock.is_looked_at(int(STATIC_RETURN_MS) - 1)
     assert group.removed == []
     clock.advance_ms(1)
     eventually(lambda: group.removed == [STATIC], "it is removed")
+
+
+def knows_of_a_death(start: Start) -> Neighbours:
+    """A client that knows of the death of another one."""
+    neighbours = start(member=MemberName("new"))
+    eventually(lambda: neighbours._dead_since_ms, "the death is known")
+    return neighbours
+
+
+def test_a_static_member_whose_next_process_has_shown_up_is_awaited_until_it_has_joined(
+    tmp_path: Path, group: Group, start: Start, clock: WatchedClock, caplog: pytest.LogCaptureFixture
+):
+    dead(tmp_path, MemberName("", STATIC.instance_id), STATIC)
+    neighbours = knows_of_a_death(start)
+    admin: Any = group
+    back = Neighbours(MemberNotes(tmp_path), admin, GROUP, clock, SESSION_TIMEOUT_MS, supervised=True)
+    back.announce([str(STATIC.instance_id)])
+    clock.is_looked_at(SESSION_TIMEOUT_MS - 1)
+    assert group.attempts == 0
+    group.back.add(STATIC.instance_id)
+    back.begin(lambda: None)
+    back.note(MemberName("app-3-ghi", STATIC.instance_id))
+    eventually(lambda: neighbours._notes.others() == [back._notes.client], "the death is forgotten")
+    assert group.removed == []
+    assert not caplog.messages, "nobody goes on without it"
+    back.close()
+
+
+def test_the_next_process_itself_does_not_remove_the_static_member_that_it_is_to_be(
+    tmp_path: Path, group: Group, clock: WatchedClock, start: Start
+):
+    dead(tmp_path, STATIC)
+    admin: Any = group
+    back = Neighbours(MemberNotes(tmp_path), admin, GROUP, clock, SESSION_TIMEOUT_MS, supervised=True)
+    back.announce([str(STATIC.instance_id)])
+    back._look()
+    clock.advance_ms(SESSION_TIMEOUT_MS - 1)
+    back._look()
+    assert group.attempts == 0
+    back.close()
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["hangs", "dies"])
+def test_a_static_member_whose_next_process_does_not_join_is_removed(
+    tmp_path: Path, group: Group, start: Start, clock: WatchedClock, dies: bool
+):
+    dead(tmp_path, STATIC)
+    knows_of_a_death(start)
+    again = MemberNotes(tmp_path)
+    again.add(MemberName("", STATIC.instance_id))
+    clock.is_looked_at(int(STATIC_RETURN_MS))
+    assert group.removed == [], "it may still join"
+    if dies:
+        release(again)
+    else:
+        # Its session is over.
+        clock.advance_ms(SESSION_TIMEOUT_MS)
+    eventually(lambda: group.removed == [STATIC], "it is removed, and nothing that has not joined")
+    again.close()
+
+
+def test_nobody_says_that_it_goes_on_without_a_member_whose_place_another_process_has_taken(
+    tmp_path: Path, group: Group, start: Start, clock: WatchedClock, caplog: pytest.LogCaptureFixture
+):
+    dead(tmp_path, STATIC)
+    group.back.add(STATIC.instance_id)
+    neighbours = knows_of_a_death(start)
+    clock.advance_ms(int(STATIC_RETURN_MS))
+    eventually(lambda: neighbours._notes.others() == [], "the notes are forgotten")
+    assert group.attempts == 1
+    assert not caplog.messages
 
 
 def test_static_members_without_a_supervisor_are_not_noted(start: Start, tmp_path: Path):

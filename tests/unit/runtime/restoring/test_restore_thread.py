@@ -24,6 +24,7 @@ from pystreams.errors import (
 )
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.recovery.hang_watch import WatchedRounds
 from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring import restorer
 from pystreams.runtime.restoring.group_commits import COMMITS_INTERVAL_MS, GroupCommits
@@ -115,6 +116,7 @@ class World:
             listener,
             GroupCommits(log, "group", clock),
             StallWatch(consumer, log, clock, 0, "restore"),
+            WatchedRounds("restore", 0),
         )
         self.thread = RestoreThread("restore", self.restorer, Load(), clock, patience_ms, self.ended.set)
         self.outcome = RestoreOutcome()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,11 +15,14 @@ from pystreams.engine.hosted_task import HostedTask
 from pystreams.errors import BrokerUnavailableError, OffsetOutOfRangeError, StateCorruptedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.recovery.hang_watch import WatchedRounds
 from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.group_commits import GroupCommits
 from pystreams.runtime.restoring.restorer import RestoreOutcome, Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
 
+#: A round that takes this long is reported. A request takes half of it when brokers are slow.
+HANG_MS = 60_000
 A, B = TopicPartition("a-changelog", 0), TopicPartition("b-changelog", 0)
 
 
@@ -60,10 +64,13 @@ class Admin:
     def __init__(self) -> None:
         self.bounds = {A: (0, 100), B: (0, 100)}
         self.away = False
+        #: Called at each request.
+        self.asked: Callable[[], None] = lambda: None
 
     def beginning_offsets(
         self, partitions: list[TopicPartition], timeout_ms: float = 0
     ) -> dict[TopicPartition, int]:
+        self.asked()
         if self.away:
             raise BrokerUnavailableError("not now")
         return {p: self.bounds[p][0] for p in partitions}
@@ -71,6 +78,7 @@ class Admin:
     def end_offsets(
         self, partitions: list[TopicPartition], timeout_ms: float = 0
     ) -> dict[TopicPartition, int]:
+        self.asked()
         return {p: self.bounds[p][1] for p in partitions}
 
 
@@ -108,6 +116,7 @@ class World:
         self.clock = ManualClock()
         self.consumer = Consumer(self.clock)
         self.admin = Admin()
+        self.rounds = WatchedRounds("restore", HANG_MS)
         consumer: Any = self.consumer
         admin: Any = self.admin
         self.restorer = Restorer(
@@ -117,6 +126,7 @@ class World:
             None,
             GroupCommits(admin, "group", self.clock),
             StallWatch(consumer, admin, self.clock, 0, "restore"),
+            self.rounds,
         )
 
     def add(
@@ -169,6 +179,41 @@ def test_a_task_is_ready_when_all_its_stores_are(world: World) -> None:
     assert world.step(20, 0).finished == []
     world.consumer.script.append([batch(B, 1, 100)])
     assert world.step(20, 0).finished == [TaskId(0, 0)]
+
+
+def test_a_step_whose_requests_are_all_slow_is_not_taken_for_one_that_hangs(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    requests: list[float] = []
+
+    def slow() -> None:
+        for _ in range(0, HANG_MS // 2, 2_000):
+            world.clock.advance_ms(2_000)
+            world.rounds.look(world.clock.monotonic_ms())
+        requests.append(world.clock.monotonic_ms())
+
+    world.add(0, {"a": A})
+    world.admin.asked = slow
+    world.step(20, 0)
+    assert len(requests) == 3, (
+        "the changelog's beginning, its end, and its end again because nothing has come"
+    )
+    assert not caplog.messages
+    world.rounds.look(world.clock.monotonic_ms() + HANG_MS - 1_000)
+    assert not caplog.messages, "the thread rests after the step"
+
+
+def test_a_request_that_hangs_is_reported(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    def hang() -> None:
+        for _ in range(0, HANG_MS, 2_000):
+            world.clock.advance_ms(2_000)
+            world.rounds.look(world.clock.monotonic_ms())
+
+    world.add(0, {"a": A})
+    world.admin.asked = hang
+    world.step(20, 0)
+    assert "[restore] the thread has been in the same round of its work for 60 s" in caplog.text
+    assert "in beginning_offsets" in caplog.text
 
 
 def test_a_slice_ends_in_time(world: World) -> None:

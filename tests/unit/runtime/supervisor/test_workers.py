@@ -90,9 +90,10 @@ def test_the_wait_is_short_after_a_first_failure_and_doubles_with_each_further_o
         scene.die(1)
         waits.append(scene.until_restart(1))
         scene.run(1)
+    first, *further = waits
+    assert POLICY.first_ms <= first <= 2 * POLICY.first_ms + 10
     doubled = [min(POLICY.backoff_ms_max, POLICY.backoff_ms * 2**n) for n in range(1, 9)]
-    expected = [POLICY.first_ms, *doubled]
-    for waited, backoff in zip(waits, expected, strict=True):
+    for waited, backoff in zip(further, doubled, strict=True):
         assert backoff <= waited <= backoff * (1 + POLICY.jitter) + 10
 
 
@@ -113,7 +114,7 @@ def test_who_ran_well_waits_as_after_a_first_failure():
         scene.run(1)
     scene.advance(POLICY.ran_well_ms)
     scene.die(1)
-    assert scene.until_restart(1) <= POLICY.first_ms * (1 + POLICY.jitter) + 10
+    assert scene.until_restart(1) <= 2 * POLICY.first_ms + 10
 
 
 def test_workers_that_died_together_do_not_come_back_together():
@@ -121,8 +122,8 @@ def test_workers_that_died_together_do_not_come_back_together():
     scene.run()
     for number in scene.supervision.workers:
         scene.die(number)
-    due = {worker.retry_at_ms for worker in scene.supervision.workers.values()}
-    assert len(due) == 8
+    due = [worker.retry_at_ms for worker in scene.supervision.workers.values()]
+    assert max(due) - min(due) > POLICY.first_ms / 2
 
 
 def test_kills_never_end_the_run():

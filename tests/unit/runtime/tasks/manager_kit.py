@@ -29,6 +29,7 @@ from pystreams.errors import (
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import RecordBatch
+from pystreams.runtime.recovery.hang_watch import WatchedRounds
 from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restore_thread import RestoreThread
@@ -193,6 +194,7 @@ class World:
             None,
             self._context.commits,
             StallWatch(restore_consumer, log, self.clock, 0, "restore"),
+            WatchedRounds("restore", 0),
         )
         # It is not started: ``round`` lets it go its steps.
         self.restoring = RestoreThread(

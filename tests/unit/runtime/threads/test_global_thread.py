@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -201,6 +202,48 @@ def test_what_cannot_be_closed_does_not_keep_the_rest_open(
         world.stop()
     assert world.closing == [GlobalThreadState.PENDING_SHUTDOWN]
     assert "the disk is full" in caplog.text
+
+
+def test_each_step_has_a_round_of_its_own_so_that_many_of_them_are_not_taken_for_one_that_hangs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+
+    def noted(of: Any, name: str) -> None:
+        step = getattr(of, name)
+
+        def note(*given: Any, **named: Any) -> Any:
+            events.append(name)
+            return step(*given, **named)
+
+        monkeypatch.setattr(of, name, note)
+
+    noted(world.thread._hangs, "begin_round")
+    noted(world.context.broker, "consumer")
+    noted(world.log, "beginning_offsets")
+    noted(world.log, "end_offsets")
+    noted(Consumer, "poll")
+    noted(global_thread.GlobalState, "__init__")
+    noted(global_thread.GlobalState, "add")
+    noted(global_thread.GlobalState, "apply")
+    assert world.ready()
+    world.stop()
+    assert len(set(events)) == 8, "all of them"
+    for before, step in itertools.pairwise(events):
+        assert "begin_round" in (before, step), f"{step} comes in the same round as {before}"
+
+
+def test_a_thread_of_the_watch_that_cannot_be_started_is_an_error_like_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(world.thread._hangs, "start", refuse)
+    world.thread.start()
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        assert world.thread.wait_ready(_WAIT_S), "it waits for ever"
+    world.ends()
 
 
 # Answers
