@@ -462,7 +462,6 @@ class Restorer:
     def _out_of_range(self, error: OffsetOutOfRangeError) -> dict[TaskId, StateCorruptedError]:
         """The tasks whose restore fell out of their changelogs, because records were deleted meanwhile. If there is
         none any more, everything is read anew."""
-        self._begin_round()
         beginnings = self._admin.beginning_offsets(list(self._read))
         self._begin_round()
         ends = self._admin.end_offsets(list(self._read))
@@ -483,7 +482,6 @@ class Restorer:
         if now - self._moved_ms < _STALLED_MS:
             return {}
         self._moved_ms = now
-        self._begin_round()
         # The consumer notices by itself if it has gone on behind the end of what it follows.
         ends = self._admin.end_offsets([p for p, r in self._read.items() if r.left and not r.follows])
         return {
