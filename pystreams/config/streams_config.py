@@ -241,7 +241,7 @@ class StreamsConfig:
     #: broker (KIP-1071, Kafka 4.2 or newer). The embedded log has a protocol of its own.
     group_protocol: str = _setting("classic", choice("classic", "streams"))
     #: Makes members static on Kafka: a member that returns within ``session_timeout_ms`` gets its tasks back without a
-    #: rebalance; a worker of ``run --workers`` if its next process has shown up within two seconds. The numbers of
+    #: rebalance; a worker of ``run --workers`` if its next process has shown up within five seconds. The numbers of
     #: worker and thread are appended; every state directory needs its own id.
     group_instance_id: str | None = _setting(None, text)
     #: ``HOST:PORT`` where other processes can query this one. All members of the group get to know the address of each

@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 _INTERVAL_S: Final = 0.2
 #: How long to wait for this client's first member.
 _JOIN_TIMEOUT_S: Final = 2.0
-#: A supervisor starts a worker again at once, and the next process needs a second or so for its imports before it can
-#: note what it is to be. It may fail to: then its tasks have waited for so long in vain.
-STATIC_RETURN_MS: Final = 2_000.0
+#: A supervisor starts a worker again at once, and the next process needs one to three seconds for its imports before it
+#: can note what it is to be. It may fail to: then its tasks have waited for so long in vain.
+STATIC_RETURN_MS: Final = 5_000.0
 #: The thread may be waiting for an answer when it is to end.
 _CLOSE_TIMEOUT_S: Final = 1.0
 
