@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
 import time
 
-from apps.wordcount import app
+from apps import wordcount
 from pystreams.processor import Processor, ProcessorContext
 from pystreams.record import Record
 from pystreams.runtime.recovery.neighbours import STATIC_RETURN_MS
@@ -22,4 +23,6 @@ class SlowStart(Processor[str, str, None, None]):
         self.context.store("settings").put(record.key, record.value)
 
 
+#: A copy of its own: tests in this process run the other one.
+app = runpy.run_path(wordcount.__file__)["app"]
 app.add_global_store(Stores.key_value_store("settings", str, str), "settings", SlowStart, key=str, value=str)
