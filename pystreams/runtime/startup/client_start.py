@@ -65,24 +65,15 @@ def prepare(
         take_over = ClientTakeOver(built, config, broker, admin, directory, clock)
         take_over.check()
         plan = plan_topics(admin, built, config, broker.description, take_over.topics_made_anew)
-        with closing(broker.consumer(f"{built.application_id}-retention-check")) as consumer:
+        with closing(broker.consumer(f"{config.application_id}-retention-check")) as consumer:
             check_retention(plan, built, config, admin, consumer, clock)
         cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
         cleanup.at_start(config.state_cleanup_dir_max_age_ms)
         in_use = take_over.carry_out(plan)
         if worker in (None, 1):  # the others have the same program
-            for circle in circles(built.subtopologies):
-                log.warning("%s", in_words(circle))
+            _warn_of_circles(built)
         allow_open_files()
-        resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
-        log.info(
-            "application %s on %s: %d sub-topologies, %d tasks; %s",
-            built.application_id,
-            broker.description,
-            len(built.subtopologies),
-            len(plan.partitioning.tasks),
-            resources.summary(config.statestore_cache_max_bytes, config.statestore_uncommitted_max_bytes),
-        )
+        resources = _resources(built, config, broker, len(plan.partitioning.tasks))
         inputs = {task: frozenset(partitions) for task, partitions in plan.partitioning.tasks.items()}
         context = ClientContext(
             built=built,
@@ -118,6 +109,25 @@ def prepare(
         )
         to_undo.pop_all()
     return context
+
+
+def _warn_of_circles(built: BuiltTopology) -> None:
+    for circle in circles(built.subtopologies):
+        log.warning("%s", in_words(circle))
+
+
+def _resources(built: BuiltTopology, config: StreamsConfig, broker: Broker, tasks: int) -> RocksResources:
+    """What the databases of the client share; the log says what starts, and with how much memory."""
+    resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
+    log.info(
+        "application %s on %s: %d sub-topologies, %d tasks; %s",
+        built.application_id,
+        broker.description,
+        len(built.subtopologies),
+        tasks,
+        resources.summary(config.statestore_cache_max_bytes, config.statestore_uncommitted_max_bytes),
+    )
+    return resources
 
 
 def partition_counter(admin: Admin, known: dict[str, int]) -> Callable[[str], int]:
