@@ -375,14 +375,14 @@ class KafkaAdmin:
         connection = self._group(group)
         gone: list[MemberName] = []
         for member in members:
-            member_id, instance_id = member
+            reason = "the member's process has died"
             try:
-                connection.leave(
-                    member_id, _REMOVE_TIMEOUT_MS, instance_id, reason="the member's process has died"
-                )
+                connection.leave(member.member_id, _REMOVE_TIMEOUT_MS, member.instance_id, reason=reason)
                 # A group of the other kind has answered that it does not know the member.
-                if any(other.member_id == member_id for other in streams_group.list_members(connection)):
-                    streams_group.remove_member(connection, member_id, _REMOVE_TIMEOUT_MS)
+                if any(
+                    other.member_id == member.member_id for other in streams_group.list_members(connection)
+                ):
+                    streams_group.remove_member(connection, member.member_id, _REMOVE_TIMEOUT_MS)
             except errors.FencedInstanceIdError:
                 continue
             except errors.KafkaError as error:

@@ -296,9 +296,7 @@ class GlobalThread:
 
     def _redo(self, error: StreamsError) -> None:
         """Pause and try again, for up to ``task_timeout_ms``."""
-        if self._trouble.failed(until_commit=False):
-            self._trouble.name_setting(error)
-            raise error
+        self._trouble.note(error, until_commit=False)
         self._retry(error)
 
 

@@ -434,7 +434,7 @@ class Rounds:
     def _rejoin(self, error: StreamsError, working: ActiveTask | None) -> None:
         if isinstance(error, TransactionEndedError):
             # Joining again does not help if each transaction takes too long, or if two processes have the same id.
-            self._note_trouble(error, until_commit=True)
+            self._trouble.note(error, until_commit=True)
             self._rivals.look(self.clients.member)
         self._goes_on("joins the group again", error)
         self._events.clear()
@@ -451,24 +451,18 @@ class Rounds:
     def _retry(self, error: StreamsError, working: ActiveTask | None) -> None:
         """Pause and try again. A task that failed in the middle of a record starts again from its last commit."""
         if working is None:
-            self._note_trouble(error, until_commit=self.tasks.commit_needed)
+            self._trouble.note(error, until_commit=self.tasks.commit_needed)
             self._goes_on("tries again", error)
             self._pause()
         else:
             self._redo(error, working)
 
     def _redo(self, error: StreamsError, working: ActiveTask | None) -> None:
-        self._note_trouble(error, until_commit=True)
+        self._trouble.note(error, until_commit=True)
         self._goes_on("does its work since the last commit again", error)
         self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
         self.tasks.revive()
         self._pause()
-
-    def _note_trouble(self, error: StreamsError, *, until_commit: bool) -> None:
-        """Raises the error if it has been tried again for ``task_timeout_ms``."""
-        if self._trouble.failed(until_commit=until_commit):
-            self._trouble.name_setting(error)
-            raise error
 
     def _goes_on(self, how: str, error: StreamsError) -> None:
         log.warning("[%s] %s: %s", self._name, how, error)

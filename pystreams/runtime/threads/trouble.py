@@ -48,12 +48,15 @@ class Trouble:
             self.over()
         self._seen_ms = now_ms
 
-    def name_setting(self, error: StreamsError) -> None:
-        """Say in an error with which a thread gives up how long trouble has lasted, and which setting limits that."""
-        lasted_ms = 0.0 if self._since_ms is None else self._clock.monotonic_ms() - self._since_ms
+    def note(self, error: StreamsError, *, until_commit: bool) -> None:
+        """Note a failure. Raises it if trouble has lasted for longer than the timeout; then it says so."""
+        if not self.failed(until_commit=until_commit):
+            return
+        lasted_ms = 0.0 if self._since_ms is None else self._seen_ms - self._since_ms
         error.extend(
             why=f"trouble has lasted for {lasted_ms / 1000:.1f} s, and task_timeout_ms is {self._timeout_ms / 1000:g} s"
         )
+        raise error
 
     def over(self) -> None:
         """There is proof: a commit."""

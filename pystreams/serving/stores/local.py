@@ -144,8 +144,7 @@ class LocalStores:
             answers |= store.committed_at_once(others, read)
             if len(answers) < placing.partitions or any(one.result.entries for one in answers.values()):
                 return None
-            nothing = _without_entries(prepared, placing, answers.values())
-            part = merged(reading.question, [*map(_part, answers.values()), nothing])
+            part = _absent(prepared, placing, answers.values())
         self._kept.keep(reading.question, part, store, marks)
         return part
 
@@ -359,7 +358,14 @@ def _whole_answer(answer: Answer[Page], prepared: _Prepared) -> Part | None:
         return msgspec.structs.replace(_part(answer), **where)
     if answer.partition != placing.likely_partition(reading.key):
         return None
-    return merged(reading.question, [_part(answer), _without_entries(prepared, placing, [answer])])
+    return _absent(prepared, placing, [answer])
+
+
+def _absent(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Page]]) -> Part:
+    """The whole answer about a key of which none of these answers, from all partitions where it can be, has
+    anything."""
+    parts = [*map(_part, answers), _without_entries(prepared, placing, answers)]
+    return merged(prepared.reading.question, parts)
 
 
 def _unreachable(error: StateError) -> UnreachableError:
