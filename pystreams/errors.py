@@ -1,4 +1,4 @@
-"""The errors of pystreams, and what the caller should do about each.
+"""The errors of pystreams, and how the caller should handle each.
 
     StreamsError                      root; never raised itself
     ├── TopologyError                 the program is wrong; found while it is built
@@ -68,7 +68,7 @@ class StreamsError(Exception):
         return "; ".join(filter(None, (self.line if self.line not in self.where else "", self.where)))
 
     def extend(self, *, where: str = "", why: str = "", hint: str = "") -> None:
-        """Add what the caller knows: the task, step and record, what else was wrong, and what else the user can do."""
+        """Add information of the caller: the task, step and record, further reasons, and further advice."""
         self.where = "; ".join(filter(None, (where, self.where)))
         self.why = "; ".join(filter(None, (self.why, why)))
         self.hint = "; ".join(filter(None, (self.hint, hint)))
@@ -194,8 +194,8 @@ class StateError(StreamsError):
 
 
 class FoldingError(StateError):
-    """A step that holds its results until they are final cannot write one, and does not know the record that is to
-    blame: the work has to be done again, with each result written as it comes."""
+    """A step that keeps its results until they are final cannot write one of them, and does not know which record is
+    the cause: the work must be repeated, and each result written at once."""
 
 
 class StateLockedError(StateError):
@@ -251,5 +251,5 @@ class TaskMigratedError(StreamsError):
 
 
 class TransactionEndedError(TaskMigratedError):
-    """Exactly once on Kafka, others have aborted the open transaction of the thread: the brokers, because it took too
-    long, or another producer with its transactional id."""
+    """With exactly-once on Kafka, the open transaction of the thread was aborted: by the brokers, because it took too
+    long, or by another producer with the same transactional id."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-#: The permissions of a new folder before the umask of the process takes some away: with 022 others of the group may
-#: read, with 002 write, with 077 neither.
+#: The permissions of a new folder before the umask of the process is applied: with umask 022 the group may read, with
+#: 002 it may also write, with 077 neither.
 _MODE: Final = 0o770
 
 

@@ -1,4 +1,4 @@
-"""How a user's function is called: decided once, when the topology is built."""
+"""Decides how a user's function is called, once, when the topology is built."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pystreams.errors import TopologyError
+from pystreams.plural import counted
 from pystreams.user_code import Place
 
 #: The parameters that a user's function may have: without the key, and with it.
@@ -87,7 +88,7 @@ class UserFunction:
         if required < len(without_key) <= required + optional:
             return cls(function, False, location)
         raise TopologyError(
-            f"{step} got a function that takes {required} argument{'' if required == 1 else 's'}",
+            f"{step} got a function that takes {counted(required, 'argument')}",
             where=location,
             hint=f"it is called with {_spell(form)}",
         )

@@ -1,5 +1,5 @@
-"""Calls with misspelt keyword arguments, or with arguments that need their names, are answered with what was probably
-meant."""
+"""Makes errors of calls suggest the right names: for misspelt keyword arguments, and for keyword-only arguments that
+are given without their names."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _OF_STORES = {"store", "stores"}
 
 
 def answers_misspelt(cls: C, of_stores: frozenset[str] = frozenset()) -> C:
-    """Have the public methods that a class defines, also those of the class itself and static ones, raise ``TypeError``
-    for an unknown keyword argument with the nearest known one, and for an argument without its name with the names that
-    it may have. Python itself suggests names since 3.13, but not for arguments that a method collects for its store:
-    those are ``of_stores``. An argument of ``aggregate`` may be any field of a declared aggregate: it checks them
-    itself."""
+    """Make the public methods that a class defines, including class methods and static methods, raise ``TypeError``
+    with suggestions: for an unknown keyword argument the nearest known name, for an argument without its name the
+    possible names. Python itself suggests names since 3.13, but not for arguments that a method collects for its store:
+    those are ``of_stores``. ``aggregate`` checks its arguments itself, because they may be any fields of a declared
+    aggregate."""
     for name, method in list(vars(cls).items()):
         if name.startswith("_") or name == "aggregate":
             continue
@@ -36,8 +36,8 @@ def answers_misspelt(cls: C, of_stores: frozenset[str] = frozenset()) -> C:
 
 @functools.cache
 def _keywords(method: Callable[..., Any], of_stores: frozenset[str]) -> frozenset[str] | None:
-    """The keyword arguments that a method knows; None if it takes any. Found at the first call: at the import it would
-    be found for all methods."""
+    """The keyword arguments that a method knows; None if it takes any. Computed at the first call, because at the
+    import it would be computed for all methods."""
     known: set[str] = set()
     for parameter in inspect.signature(method).parameters.values():
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
@@ -60,7 +60,7 @@ def _positional(method: Callable[..., Any]) -> list[str] | None:
 
 
 def _check_positional(name: str, method: Callable[..., Any], count: int) -> None:
-    """``count``: of the arguments that were given without their names."""
+    """``count`` is the number of arguments that were given without their names."""
     names = _positional(method)
     if names is None or count <= len(names):
         return

@@ -157,8 +157,9 @@ class ProcessorContext(Protocol[KIn_contra, VIn_contra]):
     ) -> Cancellable:
         """Call ``punctuator`` every ``interval`` (a timedelta or milliseconds, at least 1 ms).
 
-        Stream time: the times to call lie on a grid that starts at 0; a call follows the record that reaches or passes
-        the next of them, and one call stands for several passed at once. Wall-clock time: first after one interval.
+        Stream time: the scheduled times lie on a grid that starts at 0. A call follows the record that reaches or
+        passes the next scheduled time; if a record passes several of them, there is only one call. Wall-clock time: the
+        first call is after one interval.
 
         ``start_time`` (a datetime with a time zone, or milliseconds since 1970) anchors the grid: the first call is at
         ``start_time``, or at the next ``start_time + n * interval`` in the future (KIP-1146). Raises ``ConfigError``

@@ -1,9 +1,9 @@
 """Stream time: how far event time has advanced in a task, and at each of its steps and stores.
 
-*Seen* is the greatest timestamp that came. While an upstream task lags, it may still send older records: then the task
-has a *bound*, the oldest timestamp to expect. The time *in force* is what closes windows, expires entries and calls
-punctuators: the lesser of seen and bound. It never decreases. Without a bound it is what was seen, as in Kafka Streams,
-where every step and every store observes only the records that reach it.
+The time *seen* is the greatest timestamp so far. While an upstream task lags, it may still send older records: then the
+task has a *bound*, the oldest timestamp to expect. The time *in force* closes windows, expires entries and calls
+punctuators: it is the lesser of seen and bound, and never decreases. Without a bound it is the time seen, as in Kafka
+Streams, where every step and every store observes only the records that reach it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AFTER_STEPS: Final = 0x7FFFFFFF
 class Observed:
     """The stream time of a task, a step or a store.
 
-    Code that runs for each record does not call ``see`` where it need not, because calls cost much:
+    Code that runs for each record avoids unnecessary calls of ``see``, because calls are expensive:
 
         now = time.ms
         if timestamp > now:
@@ -43,10 +43,11 @@ class Observed:
         #: The time in force (ms); -1 before the first record.
         self.ms = NO_TIME
         self.set_bound(bound_ms)
-        #: The greatest timestamp beyond the bound; it may be outdated, and then it is not greater than ``ms``. Under a
-        #: bound, callers need not call ``see`` with a timestamp that is not greater: it would change nothing.
+        #: The greatest timestamp beyond the bound; if it is outdated, it is not greater than ``ms``. With a bound,
+        #: callers need not call ``see`` with a timestamp that is not greater than this, because nothing would change.
         self.beyond_ms = NO_TIME
-        #: Called when a raised bound has moved the time in force: no record came, but results may be final now.
+        #: Called when a raised bound has moved the time in force, because results may be final now without a new
+        #: record.
         self.on_move: Callable[[], None] | None = None
 
     def __lt__(self, other: Observed) -> bool:
@@ -85,7 +86,7 @@ class Observed:
         return now_ms
 
     def go_on(self, ms: int, seen_ms: int = NO_TIME) -> None:
-        """Continue at the times of an earlier run, whatever the bound is."""
+        """Continue at the times of an earlier run, independent of the bound."""
         self.ms = max(self.ms, ms)
         self.beyond_ms = max(self.beyond_ms, seen_ms)
 
@@ -98,7 +99,7 @@ class Observed:
         return min(self.beyond_ms, bound_ms) > self.ms
 
     def limit(self, bound_ms: int) -> bool:
-        """Set the bound, also for what was seen; whether the time in force has moved."""
+        """Set the bound, also for timestamps seen before; returns whether the time in force has moved."""
         self.set_bound(bound_ms)
         if not self.would_move(bound_ms):
             return False
@@ -111,9 +112,9 @@ class Observed:
 class StreamTime:
     """The only place where a task keeps stream time: its own, and that of each step and store, all with one bound.
 
-    A lower bound takes effect at once, a higher one when the task's caches have been flushed, because they may hold
-    changes that the steps after them have to see before. Then the times move in the order of the topology, each after
-    the steps before it have emitted what has become final: so no record that is emitted then is late for a later step.
+    A lower bound takes effect at once. A higher bound takes effect when the task's caches have been flushed, because
+    they may hold changes that later steps must see before. Then the times move in the order of the topology, each after
+    the steps before it have emitted their final results: so no record that is emitted then is late for a later step.
     """
 
     __slots__ = ("_bound_ms", "_next_bound_ms", "_observed", "task")
@@ -137,12 +138,13 @@ class StreamTime:
         return observed
 
     def of_store(self) -> Observed:
-        """The time of a store. Stores move last, so that they still accept what the steps write when these move."""
+        """The time of a store. The times of stores move last, so that stores still accept the writes of steps whose
+        times have just moved."""
         return self.of_step(_AFTER_STEPS)
 
     def limit(self, bound_ms: int) -> bool:
-        """Set the bound (ms): no older record is expected. Whether the next ``flushed`` will move a time in force, or
-        end the waiting. A bound below a time in force leaves it where it is."""
+        """Set the bound (ms): no older record is expected. Returns whether the next ``flushed`` will move a time in
+        force, or end the waiting. A bound below a time in force does not change that time."""
         self._next_bound_ms = bound_ms
         if bound_ms < self._bound_ms:
             self._bound_ms = bound_ms
@@ -153,8 +155,8 @@ class StreamTime:
         return any(observed.would_move(bound_ms) for observed in self._observed)
 
     def flushed(self, flush: Callable[[], None]) -> bool:
-        """The task's caches have been flushed: the bound takes effect. Whether a time in force has moved. ``flush``
-        flushes the caches again, after each emission."""
+        """The task's caches have been flushed, so the bound takes effect. Returns whether a time in force has moved.
+        ``flush`` flushes the caches again, after each emission."""
         bound_ms = self._bound_ms = self._next_bound_ms
         moved = False
         for observed in self._observed:

@@ -4,8 +4,8 @@
         first = min(state.processes)
         return TaskAssignment({name: list(state.tasks) if name == first else [] for name in state.processes})
 
-The member that leads the group calls it at each rebalance, so all members must run the same program. Threads are not
-its matter: the tasks of a process are spread evenly over its threads.
+The member that leads the group calls it at each rebalance, so all members must run the same program. It does not choose
+threads: the tasks of a process are spread evenly over its threads.
 
 Source: KIP-924, org.apache.kafka.streams.processor.assignment.
 """
@@ -36,7 +36,7 @@ class ProcessState:
     """A process: all threads that share a state directory.
 
     ``active`` and ``standbys`` are the tasks that it has now. ``lags`` are, for each replicable task, the changelog
-    records that it would have to read before it runs the task; empty if the log did not know. ``tags`` and ``rack`` are
+    offsets that it would have to read before it runs the task; empty if the log did not know. ``tags`` and ``rack`` are
     its ``client_tags`` and ``client.rack``.
     """
 
@@ -70,7 +70,7 @@ class TaskAssignment:
 
 
 class TaskAssignor(Protocol):
-    """Assigns the tasks of an application. A function with the same argument and result does as well."""
+    """Assigns the tasks of an application. A function with the same argument and result may be used instead."""
 
     def assign(self, state: ApplicationState) -> TaskAssignment:
         """Called by the leader of the group, perhaps on a thread of the Kafka client; must not block."""

@@ -73,7 +73,7 @@ class Cell(NamedTuple):
 
 
 def is_the_users(file: str) -> bool:
-    """Whether code belongs neither to pystreams, nor to Python, nor to a library between them and the user."""
+    """Whether code belongs to the user, and not to pystreams, Python, or a library between them and the user."""
     if file.startswith("<"):
         return _TYPED.fullmatch(file) is not None
     if file.startswith((_PYSTREAMS, *_LIBRARIES)) or file.endswith((".pyx", ".pxi")):

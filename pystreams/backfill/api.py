@@ -54,7 +54,7 @@ def backfill(
     exact_updates: bool = False,
     progress: OnProgress | bool = True,
 ) -> BackfillResult:
-    """Run an application over history, and return the result: stores, sinks, offsets.
+    """Run an application over its history, and return the result: stores, sinks, offsets.
 
     - ``staging``: where slices write their results. If it already holds a backfill, ``overwrite`` replaces it and
       ``resume`` finishes it, with its own cut instead of ``until``.
@@ -68,14 +68,14 @@ def backfill(
       of topics that come from DataFrames.
     - ``previous``: the staging folder of an earlier backfill of the same application, to continue from.
     - ``commit_records``: how many records a task processes between two commits.
-    - ``exact_updates``: emit the updates of each commit, as live. Otherwise a step after which nobody else looks at its
-      updates emits the last of each key alone.
+    - ``exact_updates``: emit the updates of each commit, as a live run does. Otherwise a step whose intermediate
+    updates no later step needs emits only the last update of each key.
     - ``progress``: True shows bars in a notebook or on a terminal (and nothing where there is neither), False shows
       nothing. A function is called in their place, in this process, from any thread, about once a second for each task
       at work.
 
     Raises ``TopologyError``, ``TopicError``, ``AppLoadError``, ``ConfigError`` and ``OffsetOutOfRangeError`` before
-    anything is computed; then what tasks raise: ``ProcessingError``, ``SerializationError``, ``ProductionError``.
+    anything is computed; then the errors of tasks: ``ProcessingError``, ``SerializationError``, ``ProductionError``.
     """
     if resume and overwrite:
         raise ConfigError(
@@ -121,7 +121,7 @@ def plan_backfill(
 
     ``resume`` is the staging folder of a backfill that was begun: its cut and its partition counts count then.
 
-    Raises what ``backfill`` raises before it computes anything.
+    Raises the errors that ``backfill`` raises before it computes anything.
     """
     if commit_records < 1:
         raise ConfigError(

@@ -104,7 +104,7 @@ def _no_application(program: object) -> AppLoadError:
 
 
 def loaded(program: object, settings: Mapping[str, Any]) -> LoadedApplication:
-    """Build what ``program`` holds. ``settings`` override those of an ``App``; for other programs they name the
+    """Build the application in ``program``. ``settings`` override those of an ``App``; for other programs they name the
     application."""
     if not isinstance(program, StreamsBuilder | Topology):
         raise _no_application(program)

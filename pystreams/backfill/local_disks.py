@@ -1,4 +1,4 @@
-"""Where a task keeps large temporary files, and how it copies databases."""
+"""The place of a task's large temporary files, and copies of databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places by path or URL: which of the two it is, as workers find it, and as people may see it."""
+"""Places by path or URL: distinguishes the two, makes paths absolute for workers, and removes secrets for people."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pystreams.config import StreamsConfig
 
 
 def open_broker(config: StreamsConfig, clock: Clock, *, if_missing: str | None = None) -> Broker:
-    """The Kafka cluster at ``bootstrap_servers``, or without them the embedded log.
+    """The Kafka cluster at ``bootstrap_servers``; without this setting, the embedded log.
 
     With ``if_missing`` (the advice in the error), a missing embedded log is an error: a reader in the wrong folder gets
     the error, and no empty log is created. None: the log is created. Raises ``ConfigError``, ``BrokerError``.

@@ -24,9 +24,9 @@ class GroupSubtopology:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAssignment:
-    """The broker's assignment for one member. ``owners`` names the thread that processes each partition, ``followers``
-    those that have a standby of it, as far as they are known; threads of a process with an endpoint have that as their
-    name. ``shutdown``: a member has asked the whole application to stop."""
+    """The broker's assignment for one member. ``owners`` has the name of the thread that processes each partition,
+    ``followers`` the names of the threads with a standby of it, if they are known; for a process with an endpoint, the
+    endpoint is the name of its threads. ``shutdown``: a member has asked the whole application to stop."""
 
     active: frozenset[TaskId]
     standbys: frozenset[TaskId] = frozenset()
@@ -40,9 +40,9 @@ class BrokerAssignment:
 class GroupApplication:
     """An application, as one of its threads describes it to the broker.
 
-    ``to_member`` turns the broker's assignment into what the group's own assignor would give: partitions, and a plan.
-    ``shuts_down`` says whether this thread asks the whole application to stop. All members have the same
-    ``fingerprint``; ``difference`` says in which step another topology, which ran before, is another one.
+    ``to_member`` turns the broker's assignment into the result of the group's own assignor: partitions, and a plan.
+    ``shuts_down`` returns whether this thread asks the whole application to stop. All members have the same
+    ``fingerprint``; ``difference`` names the first step in which the topology that ran before differs.
     """
 
     subtopologies: tuple[GroupSubtopology, ...]
@@ -55,5 +55,5 @@ class GroupApplication:
     to_member: Callable[[BrokerAssignment], tuple[tuple[TopicPartition, ...], bytes]]
     shuts_down: Callable[[], bool]
     difference: Callable[[], str]
-    #: Where the queries of the process are answered, ``host:port``; empty: nowhere.
+    #: The address at which the process answers queries, ``host:port``; empty: it answers none.
     endpoint: str = ""

@@ -1,4 +1,4 @@
-"""An embedded log that is not there is an error for those who only read it; opening it would create an empty one."""
+"""The error for readers of an embedded log that does not exist, because opening it would create an empty log."""
 
 from __future__ import annotations
 

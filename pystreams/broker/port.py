@@ -18,6 +18,7 @@ from pystreams.errors import BrokerError, SerializationError
 from pystreams.ids import MemberName, TaskId, TopicPartition
 from pystreams.metrics import Sample
 from pystreams.nearest import listing
+from pystreams.plural import plural
 from pystreams.record import Headers, RecordBatch
 
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
@@ -74,7 +75,7 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TransactionContent:
-    """The possible content of a producer's transactions: offsets of a group, and records for topics."""
+    """The possible content of a producer's transactions: offsets of a group, and records of topics."""
 
     group: str
     topics: frozenset[str]
@@ -101,10 +102,10 @@ class MemberAssignment:
 class MemberDescription:
     """A member of a group, as the log shows it to everybody.
 
-    ``host`` is where it connects from; empty on a log that is a file. ``user_data`` is the data with which it joined,
-    ``plan`` the data that the assignor has sent it with its ``partitions``. If the broker assigns the tasks, both are
-    empty, and the other fields are what the broker knows: ``endpoint`` is where queries to its process are answered,
-    ``pystreams`` and ``python`` are versions; each is empty for a member that has not said it.
+    ``host`` is the host from which it connects; empty on a log that is a file. ``user_data`` is the data with which it
+    joined, ``plan`` the data that the assignor has sent it with its ``partitions``. If the broker assigns the tasks,
+    both are empty, and the other fields have the broker's information: ``endpoint`` is the address at which its process
+    answers queries, ``pystreams`` and ``python`` are versions; each is empty if the member has not sent it.
     """
 
     member_id: str
@@ -124,7 +125,7 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group's living members. While it is ``rebalancing``, Kafka does not show who has which partitions."""
+    """A group's living members. While it is ``rebalancing``, Kafka does not show the members' partitions."""
 
     members: tuple[MemberDescription, ...] = ()
     rebalancing: bool = False
@@ -139,8 +140,8 @@ Assign = Callable[[Sequence[MemberInfo]], Mapping[str, MemberAssignment]]
 class Assigned:
     """A new assignment: the *whole* target of this member, but without partitions that others still hold.
 
-    The thread commits and closes what is not in it, opens what is new, and calls ``Member.claim`` before it polls
-    again. New partitions are reserved for it from now on, not only from the claim on.
+    The thread commits and closes the tasks that are not in it, opens new tasks, and calls ``Member.claim`` before it
+    polls again. New partitions are reserved for it at once, even before the claim.
     """
 
     generation: int
@@ -168,6 +169,10 @@ class Member(Protocol):
         """Join if necessary, keep the membership alive, and return the events. Never blocks for long."""
         ...
 
+    def keep_alive(self) -> None:
+        """Signal that the thread is working, as ``poll`` does: between the parts of a step that may take long."""
+        ...
+
     def claim(self, partitions: Collection[TopicPartition]) -> None:
         """Declare the partitions that this member now holds; others may take those that it no longer holds."""
         ...
@@ -188,7 +193,7 @@ class Member(Protocol):
         ...
 
     def look(self) -> None:
-        """Ask the log soon, not only with the next heartbeat, whether the group changes: a member has just gone."""
+        """Ask the log soon, before the next heartbeat, whether the group rebalances, because a member has just gone."""
         ...
 
     def request_rejoin(self) -> None:
@@ -217,8 +222,8 @@ class Consumer(Protocol):
         ...
 
     def read_anew(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Continue at these offsets after nothing has come from the partitions for long: with a new connection, if the
-        log has connections that may be at fault."""
+        """Continue at these offsets after no records have come from the partitions for a long time. If the log has
+        connections, which may be the cause, use a new one."""
         ...
 
     def pause(self, partitions: Collection[TopicPartition]) -> None: ...
@@ -285,17 +290,17 @@ class Producer(Protocol):
         ...
 
     def abort(self) -> None:
-        """Drop the records sent since the last commit, as far as the log can. A commit whose outcome is not known may
+        """Discard the records sent since the last commit, if the log can do so. A commit whose outcome is not known may
         still succeed until ``settle``."""
         ...
 
     def settle(self) -> None:
-        """Make sure that nothing can be committed any more that was sent before ``abort``, or by a former producer with
-        the same transactional id. Called before committed offsets are read. Raises ``BrokerUnavailableError``."""
+        """Make sure that records sent before ``abort``, or by a former producer with the same transactional id, cannot
+        be committed any more. Called before committed offsets are read. Raises ``BrokerUnavailableError``."""
         ...
 
     def postpones(self, member: Member) -> bool:
-        """Whether a commit had better wait, because the group is about to change its generation."""
+        """Whether a commit should wait, because the group is about to change its generation."""
         ...
 
     def close(self) -> None: ...
@@ -387,8 +392,8 @@ class Admin(Protocol):
         ...
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
-        """Create topics, which take records when this returns; an existing topic with the same partition count is left
-        unchanged.
+        """Create topics, which accept records when this returns; an existing topic with the same partition count is
+        left unchanged.
 
         Raises ``TopicError`` for another partition count.
         """
@@ -428,11 +433,13 @@ class Admin(Protocol):
         """The first offset whose record has at least this timestamp; the end offset if there is none."""
         ...
 
-    def group_offsets(self, group: str, *, stable: bool = True) -> dict[TopicPartition, CommittedOffset]:
-        """The offsets that a group has committed. With ``stable``, wait for commits that are under way in transactions,
-        whose outcome is not known yet; otherwise return the last ones before them. Callers that need only a
-        lower bound pass False, because in a large group some commit is always under way. Raises
-        ``BrokerUnavailableError`` if there is no answer in time."""
+    def group_offsets(
+        self, group: str, *, stable: bool = True, timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """The offsets that a group has committed. With ``stable``, wait for commits in open transactions, whose outcome
+        is not known yet; otherwise return the last offsets before them. Callers that need only a lower bound pass
+        False, because in a large group there is always a commit in progress. Raises ``BrokerUnavailableError`` if there
+        is no answer in time."""
         ...
 
     def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
@@ -453,8 +460,8 @@ class Admin(Protocol):
         ...
 
     def remove_members(self, group: str, members: Collection[MemberName]) -> list[MemberName]:
-        """Have a group go on without members whose processes are gone, before their sessions time out. Returns those
-        that are not in the group now: all but static members whose place another process has taken.
+        """Remove members whose processes are gone from a group, before their sessions time out. Returns the members
+        that are not in the group now: all except static members whose place another process has taken.
 
         Raises ``BrokerUnavailableError``, and ``BrokerError`` if the login may not do this. Source: KIP-345,
         Admin.removeMembersFromConsumerGroup.
@@ -489,7 +496,13 @@ class Broker(Protocol):
 
     @property
     def notices_deaths(self) -> bool:
-        """Whether a group goes on at once without members whose processes have died, not only after their sessions."""
+        """Whether a group continues at once without members whose processes have died, and not only after their session
+        timeout."""
+        ...
+
+    @property
+    def assigns_tasks(self) -> bool:
+        """Whether the log itself can assign a group's tasks (``group_protocol="streams"``)."""
         ...
 
     @property
@@ -510,9 +523,9 @@ class Broker(Protocol):
         transactional_id: str | None = None,
         content: TransactionContent | None = None,
     ) -> Producer:
-        """A producer. A log that needs transactional ids takes this one; without one, a commit of several records is
-        not atomic there, and no offsets can be committed with them. With ``content``, ``settle`` also ends what brokers
-        have left open of the last transaction."""
+        """A producer. A log that needs transactional ids uses this one; without one, a commit of several records is not
+        atomic there, and no offsets can be committed with them. With ``content``, ``settle`` also ends the last
+        transaction in partitions in which brokers have left it open."""
         ...
 
     def transactional_producer(self, client_id: str, transactional_id: str) -> TransactionalProducer: ...
@@ -520,7 +533,7 @@ class Broker(Protocol):
     def group_committer(self, client_id: str, group: str, transactional_id: str) -> GroupCommitter: ...
 
     def samples(self) -> Sequence[Sample]:
-        """The metrics of its clients. Any thread may ask."""
+        """The metrics of its clients. Any thread may call this."""
         ...
 
     def opener(self) -> Callable[[], Broker]:
@@ -528,7 +541,7 @@ class Broker(Protocol):
         ...
 
     def fence(self, content: TransactionContent, tasks: Collection[TaskId]) -> None:
-        """Prevent further commits of the former owners of ``tasks``, as far as the log can. Called for newly assigned
+        """Prevent further commits of the former owners of ``tasks``, if the log can do so. Called for newly assigned
         tasks before their committed offsets are read. Raises ``BrokerUnavailableError``."""
         ...
 
@@ -569,7 +582,7 @@ def no_bytes(topic: str, key: object, value: object) -> SerializationError:
 
 def has_members(group: str, members: Collection[str], where: str) -> BrokerError:
     """The error for replacing what an application stored while its group has members (which may have left since)."""
-    count = f"{len(members)} member{'' if len(members) == 1 else 's'}"
+    count = f"{len(members)} {plural(len(members), 'member')}"
     return BrokerError(
         f"{group} is running",
         where=where,

@@ -20,7 +20,7 @@ from pystreams.serving.threads import ClientThreads
 #: An answer comes within this time: longer than any query has.
 _TIMEOUT_S: Final = 30.0
 
-#: For what an application answers at once, whatever it is doing.
+#: The timeout of requests that an application always answers at once.
 _SOON_S: Final = 5.0
 
 #: An instance that does not take a connection in this time is not there.
@@ -60,7 +60,7 @@ class ApplicationClient:
     which is then the default; None: HTTP is, and the system says whom to trust."""
 
     def __init__(self, url: str, token: str | None, tls: ssl.SSLContext | None = None) -> None:
-        """Raises ``ConfigError`` for what is no URL of a server."""
+        """Raises ``ConfigError`` for a text that is no URL of a server."""
         # The port alone is that of this machine, as for ``run --http``.
         text = f"127.0.0.1:{url}" if url.isdecimal() else url
         self._url = (text if "://" in text else f"{'http' if tls is None else 'https'}://{text}").rstrip("/")
@@ -150,7 +150,7 @@ class ApplicationClient:
 
 
 def first_reachable(endpoints: Sequence[str]) -> str | None:
-    """The first of these at which something listens."""
+    """The first of these addresses at which a server listens."""
     for endpoint in endpoints:
         host, _, port = endpoint.rpartition(":")
         try:

@@ -282,7 +282,7 @@ def flags_of_place(
     embedded_log: Path | None,
     bootstrap_servers: str | None,
 ) -> dict[str, Any]:
-    """The flags that say which application is meant, and where it runs, as settings."""
+    """The flags that identify an application and its log, as settings."""
     return {
         "application_id": application_id,
         "state_dir": None if state_dir is None else str(state_dir),

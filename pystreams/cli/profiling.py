@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pystreams.cli.terminal.console import show_table
-from pystreams.cli.terminal.last_line import counted
 from pystreams.cli.terminal.logs import command_log
 from pystreams.errors import ConfigError, StreamsError
+from pystreams.plural import counted
 
 if TYPE_CHECKING:
     from pystreams.profiling import Row, Sampler

@@ -126,7 +126,7 @@ def _fit_pauses(found: dict[str, str], given: Mapping[str, str]) -> None:
 
 
 def _restore_what_is_committed(found: dict[str, str], settings: Mapping[str, str]) -> None:
-    """Read only committed records of changelogs and hand-over records, whatever ``isolation.level`` says for
+    """Read only committed records of changelogs and hand-over records, independent of ``isolation.level`` for
     consumers in general: it is meant for input topics."""
     name = "isolation.level"
     if settings.get(f"restore.consumer.{name}") == "read_uncommitted":

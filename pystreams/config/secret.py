@@ -11,7 +11,7 @@ _SECRET: Final = re.compile(
     r"passw|passphrase|secret|token|credential|jaas|(private|api|access|signing|keystore)[._-]?key|key[._-]pem"
     r"|(keystore|truststore)[._-]certificate|user[._-]info"
 )
-#: Names of settings that say where a secret is; their values are not secret.
+#: Names of settings with the place of a secret; their values are not secret.
 _PLACE: Final = re.compile(r"[._-](url|location|file|id|provider)$")
 #: By mistake, users may give these a secret instead: one text for all settings, or a token.
 _NEIGHBOURS: Final = frozenset({"client_settings", "oauth_token_provider", "serde_settings"})

@@ -2,7 +2,7 @@
 
 ``schema.registry.url`` is its address. The other settings with the prefix ``schema.registry.`` are those of
 confluent-kafka's ``SchemaRegistryClient``; Java's names for the login, without the prefix (``basic.auth.user.info``),
-mean the same. All other settings without the prefix say how serdes use schemas.
+mean the same. All other settings without the prefix control how serdes use schemas.
 """
 
 from __future__ import annotations

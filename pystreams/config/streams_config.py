@@ -262,7 +262,8 @@ class StreamsConfig:
         for name, value in held_by_application(self.client_settings).items():
             object.__setattr__(self, name, _parsed(name, value, _PARSERS[name]))
         self._check_heartbeats()
-        self._check_group_protocol()
+        if self.on_kafka:
+            self.check_group_protocol()
         self._check_dead_letters()
         self._check_tags()
         self._check_transactions()
@@ -276,7 +277,9 @@ class StreamsConfig:
                 hint="a third of session_timeout_ms or less is usual",
             )
 
-    def _check_group_protocol(self) -> None:
+    def check_group_protocol(self) -> None:
+        """Raises ``ConfigError`` for a setting that has no effect with ``group_protocol`` on a log whose brokers can
+        assign the tasks."""
         changed = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
         check_group_protocol(self.group_protocol, self.application_id, changed)
 

@@ -17,6 +17,7 @@ from pystreams.dsl.sources import Topics, source_node, source_serdes
 from pystreams.dsl.stream import KStream
 from pystreams.dsl.table import KTable
 from pystreams.errors import TopologyError
+from pystreams.plural import plural
 from pystreams.state.spec import StoreSpec
 from pystreams.timestamps import Extractor
 from pystreams.topology.arguments import checked_store
@@ -61,7 +62,7 @@ class StreamsBuilder(GlobalTables):
 
     def _steps(self) -> str:
         n = self._context.graph.size
-        return f"{n} step{'' if n == 1 else 's'}"
+        return f"{n} {plural(n, 'step')}"
 
     @overload
     def stream(

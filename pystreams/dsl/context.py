@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pystreams.errors import TopologyError
 from pystreams.serde.base import AnySerde
 from pystreams.topology.graph import Graph, GraphNode
-from pystreams.topology.names import NameGenerator
+from pystreams.topology.names import CHANGELOG_SUFFIX, NameGenerator
 from pystreams.user_code import caller
 
 
@@ -30,7 +30,7 @@ class Context:
         """Record that a store has a generated name, and so has its changelog if it is ``logged``."""
         self.unnamed("store", name)
         if logged:
-            self.unnamed("changelog topic", f"{name}-changelog")
+            self.unnamed("changelog topic", f"{name}{CHANGELOG_SUFFIX}")
 
     def check_all_named(self) -> None:
         """Raise ``TopologyError`` if a store or internal topic has a generated name. Source: KIP-1111."""

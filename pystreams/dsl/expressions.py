@@ -1,4 +1,4 @@
-"""Column expressions: functions of a value that say what they compute, like ``field("cents") > 9000``.
+"""Column expressions: functions of a value whose computation is known, like ``field("cents") > 9000``.
 
 They go wherever a step takes a function of the value. Fields are checked when the program is built, and a null operand
 makes the result null. A backfill computes steps of expressions for many records at once, and therefore in columns what

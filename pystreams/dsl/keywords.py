@@ -14,5 +14,5 @@ _STORE_ARGUMENTS = frozenset(field.name for field in fields(StoreOptions))
 
 
 def suggests_keywords(cls: C) -> C:
-    """Have the methods of a class of steps answer misspelt arguments with what was probably meant."""
+    """Make the methods of a class of steps suggest the right names for misspelt arguments."""
     return answers_misspelt(cls, _STORE_ARGUMENTS)

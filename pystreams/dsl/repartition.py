@@ -9,10 +9,8 @@ from pystreams.dsl.operators.stateless import AnyKey, NotNullKey
 from pystreams.serde.base import AnySerde
 from pystreams.timestamps import FailOnInvalidTimestamp
 from pystreams.topology.graph import NullKeyFilter, RepartitionGraphNode
-from pystreams.topology.names import GENERATED, checked
+from pystreams.topology.names import GENERATED, REPARTITION_SUFFIX, checked
 from pystreams.topology.nodes import SinkNode, SourceNode
-
-_SUFFIX = "-repartition"
 
 
 def repartition_node(
@@ -30,7 +28,7 @@ def repartition_node(
 
     Source: KStreamImpl.createRepartitionedSource.
     """
-    topic = checked(prefix if prefix.endswith(_SUFFIX) else prefix + _SUFFIX)
+    topic = checked(prefix if prefix.endswith(REPARTITION_SUFFIX) else prefix + REPARTITION_SUFFIX)
     if not named_by_user:
         context.unnamed("repartition topic", topic)
     sink = context.names.step("KSTREAM-SINK-")

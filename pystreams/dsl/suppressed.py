@@ -19,7 +19,7 @@ from pystreams.errors import TopologyError
 from pystreams.misspelt import answers_misspelt
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.graph import GraphNode, ProcessorGraphNode
-from pystreams.topology.names import checked
+from pystreams.topology.names import CHANGELOG_SUFFIX, checked
 from pystreams.windowed import Windowed
 
 K_contra = TypeVar("K_contra", contravariant=True)
@@ -129,7 +129,7 @@ def suppressed(
     if step is None:
         store = context.names.store(_PREFIX)
         if asked.logged:
-            context.unnamed("changelog topic", f"{store}-changelog")
+            context.unnamed("changelog topic", f"{store}{CHANGELOG_SUFFIX}")
     else:
         store = checked(f"{step}-store")
     origin.send_old_values(force=True)

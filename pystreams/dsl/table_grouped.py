@@ -19,7 +19,7 @@ from pystreams.serde import INT, ChangeSerde
 from pystreams.serde.base import AnySerde
 from pystreams.topology.deferred import wrapped
 from pystreams.topology.graph import ProcessorGraphNode, RepartitionGraphNode
-from pystreams.topology.names import checked
+from pystreams.topology.names import REPARTITION_SUFFIX, checked
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -150,7 +150,7 @@ class KGroupedTable(Generic[K, V]):
         sink = names.step("KSTREAM-SINK-", None if step is None else f"{step}-sink")
         source = names.step("KSTREAM-SOURCE-", None if step is None else f"{step}-source")
         name = names.step(prefix, step)
-        topic = checked(f"{self._repartition or store.name}-repartition")
+        topic = checked(f"{self._repartition or store.name}{REPARTITION_SUFFIX}")
         middle = self._repartition_node
         if middle is None or self._repartition is None:
             change = wrapped(self._place.value, ChangeSerde)

@@ -1,4 +1,4 @@
-"""The types of a stream's values, as far as they are known, and functions that read their fields."""
+"""The types of a stream's values, if they are known, and functions that read their fields."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _fields(cls: Any) -> tuple[str, ...]:
         return tuple(field.name for field in fields(cls))
     if is_typeddict(cls):
         return (*cls.__required_keys__, *cls.__optional_keys__)
-    # Other classes may have a `_fields` that is something else: messages of Protobuf in pure Python.
+    # Other classes may have another `_fields`, such as messages of Protobuf in pure Python.
     named = "_fields" if issubclass(cls, tuple) else "__struct_fields__"
     found: Any = getattr(cls, named, None) or getattr(cls, "__pydantic_fields__", ())
     return tuple(found)

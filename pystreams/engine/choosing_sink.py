@@ -22,9 +22,9 @@ from pystreams.topology.nodes import SinkNode
 class _Writers(NamedTuple):
     key: Callable[[Any], bytes]
     value: Callable[[Any], bytes]
-    #: Gives the part of the key that determines the partition; None: the whole key does.
+    #: Returns the part of the key that determines the partition; None: the whole key does.
     partition_bytes: Callable[[Any], bytes] | None
-    #: Takes note of the timestamp of a record that was written.
+    #: Called with the timestamp of each written record.
     written: Callable[[int], None]
 
 

@@ -1,13 +1,13 @@
 """The one function that commits tasks; every host calls it.
 
     flush caches          dirty entries are forwarded and logged, in the order of their last update
-    producer.commit       outputs, changelogs and input offsets become durable; the one step that decides
-    after_commit          stores are written, with the changelog offsets that the log gave
+    producer.commit       outputs, changelogs and input offsets become durable; this step decides
+    after_commit          stores are written, with the changelog offsets that the log has returned
 
-After a failure before the end of the second step, the caller drops the work of the tasks since their last commit, and
-starts them again from there. If the log is transactional, nothing has happened then; otherwise records that were sent
-stay in their topics, and are written once more (at least once). A crash after the second step leaves stores behind
-their changelogs, and the next restore reads the rest.
+After a failure before the end of the second step, the caller discards the work of the tasks since their last commit,
+and starts them again from there. If the log is transactional, the failed commit has no effect; otherwise records that
+were sent stay in their topics, and are written again (at least once). After a crash behind the second step, the stores
+are older than their changelogs, and the next restore reads the rest.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pystreams.ids import TopicPartition
 
 
 class Committable(Protocol):
-    """A task, as a commit sees it."""
+    """The interface of a task for its commit."""
 
     def flush(self) -> None:
-        """Forward and log what the caches of the stores hold."""
+        """Forward and log the dirty entries in the caches of the stores."""
         ...
 
     def offsets_to_commit(self) -> Mapping[TopicPartition, CommittedOffset]:
@@ -57,7 +57,7 @@ def commit(
     that share a producer commit together. Returns the end offsets of the changelogs that were written.
 
     ``member`` None: no group is checked. ``again``: offsets to commit once more. ``working`` is called with the task
-    at work, so that the caller knows which task a failure belongs to. Raises what the producer and the flush raise.
+    at work, so that the caller knows which task a failure belongs to. Raises the errors of the producer and the flush.
     """
     for task in tasks:
         working(task)

@@ -1,6 +1,7 @@
-"""Named numbers in few bytes: a tenth of what Java's form needs.
+"""Encodes named numbers in few bytes: a tenth of the bytes of Java's form.
 
-Names share most of their letters with the next name in their order, and times of one task are close to each other:
+In alphabetical order, a name shares most of its letters with the next one, and the times of a task are close to each
+other. So the format is:
 
     deflate( n * (varint letters in common with the name before | varint length of the rest, rest)
              | 8 * n bytes: the difference to the last number of the same kind; all first bytes, all second bytes ...)
@@ -20,9 +21,9 @@ from pystreams.serde.varint import pack_varint, varint_at
 
 _MARK: Final = b"py\x01"
 _COUNT: Final = struct.Struct(">i")
-#: Without a header: the mark and the checksum replace it.
+#: Raw deflate without a header, because the mark and the checksum replace it.
 _DEFLATE_BITS: Final = -15
-#: The characters of names of steps. Another dictionary needs another mark.
+#: The characters of step names. A change of this dictionary requires another mark.
 _DICTIONARY: Final = (
     b"KTABLE-SUPPRESS-KSTREAM-OUTEROTHER-KSTREAM-OUTERTHIS-KSTREAM-JOINOTHER-KSTREAM-JOINTHIS-KSTREAM-AGGREGATE-"
     b"0000000/first_raised/first_lowered/late_grace_ms/late_ms/late/written/seen/stream_time"
@@ -91,5 +92,5 @@ def _common_length(one: bytes, other: bytes) -> int:
 
 
 def _int64(number: int) -> int:
-    """The number of 64 bits that a sum or difference of two such numbers overflows to."""
+    """The 64-bit number to which a sum or difference of two such numbers overflows."""
     return (number + (1 << 63) & _ALL_BITS) - (1 << 63)

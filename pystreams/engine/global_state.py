@@ -53,7 +53,8 @@ _READS: Final = (
 
 
 class GlobalStoreView:
-    """A read-only view of a global store for processors, joins and queries of any thread; its own thread writes it."""
+    """A read-only view of a global store for processors, joins and queries of any thread. Only the global thread writes
+    to the store."""
 
     def __init__(self, store: Any, lock: RLock) -> None:
         self.name: str = store.name
@@ -62,7 +63,7 @@ class GlobalStoreView:
         self._store = store
         self._lock = lock
         if hasattr(store, "read") and store.spec.max_entries is None:
-            #: Gives the item of a serialised key. It needs no lock: every entry changes atomically.
+            #: Returns the item of a serialized key. It needs no lock, because every entry changes atomically.
             self.read: Callable[[bytes], Any] = store.read
 
     def __repr__(self) -> str:
@@ -197,7 +198,7 @@ class GlobalState:
 
     def apply(self, batches: Iterable[RecordBatch] = ()) -> None:
         """Process all buffered batches and ``batches``, and commit the stores. Raises ``ProcessingError`` or
-        ``SerializationError`` if a handler says so."""
+        ``SerializationError`` if a handler chooses to fail."""
         task, now_ms = self._task, self._clock.now_ms()
         with self._lock:
             for batch in batches:
@@ -252,7 +253,7 @@ class _NoPunctuation(PunctuationQueue):
 
 
 class _DeadLetters(NoProducer):
-    """The producer of the global task. It writes no dead letters: the topic still has the records left out."""
+    """The producer of the global task. It writes no dead letters, because the topic still has the records."""
 
     def send(
         self,

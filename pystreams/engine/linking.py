@@ -1,4 +1,4 @@
-"""Binds compiled code to one task: gives it its globals, and opens the objects that it calls."""
+"""Binds compiled code to one task: sets the code's globals, and opens the objects that it calls."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LinkedCode:
         #: By name, the steps that hold their results.
         self.folds: dict[str, Folded] = {}
         self._task = task
-        #: Each node's place in the topology: nodes come after those before them.
+        #: Each node's place in the topology: a node comes after all nodes upstream of it.
         self._places = {name: place for place, name in enumerate(code.graph.nodes)}
         self._operators: list[Operator] = []
         self._operator_closers: list[Callable[[], None]] = []
@@ -75,7 +75,7 @@ class LinkedCode:
                 with setting_up(f"step {node}", task.task_id):
                     self._globals[name] = self._object(code.graph.nodes[node], what)
         except BaseException:
-            # No other code can close the objects that are open already. The first error is the one to raise.
+            # Close the objects that are open already, because no other code can. Only the first error is raised.
             with suppress(Exception):
                 self.close()
             raise

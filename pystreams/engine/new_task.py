@@ -47,9 +47,9 @@ def new_task(
     """Open the stores that ``specs`` describe under ``directory``, and create a task with them. The caller fills the
     stores, then starts the task, and closes it.
 
-    ``log_of``, ``resources``, ``origin``, ``beginning``, ``begun``, ``age`` and ``left`` are as ``TaskStores.open``
-    takes them, ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskStores.open`` raises, and
-    ``ProcessingError`` if a user's serde cannot be set up; nothing stays open then.
+    ``log_of``, ``resources``, ``origin``, ``beginning``, ``begun``, ``age`` and ``left``: see ``TaskStores.open``;
+    ``code`` and ``order``: see ``StreamTask``. Raises the errors of ``TaskStores.open``, and ``ProcessingError`` if a
+    user's serde cannot be set up; then nothing stays open.
     """
     cell = ContextCell()
 

@@ -37,11 +37,11 @@ class NoProducer:
     def commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
     ) -> dict[TopicPartition, int]:
-        """There is nothing to commit."""
+        """Do nothing."""
         return {}
 
     def abort(self) -> None:
-        """There is nothing to abort."""
+        """Do nothing: no record is waiting."""
 
     def settle(self) -> None:
         """There is nothing to settle."""

@@ -1,4 +1,4 @@
-"""What sources and sinks take from themselves, or else from the application: serdes and timestamp extractors."""
+"""The serdes and timestamp extractors of sources and sinks: their own, or the defaults of the application."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pystreams.topology.nodes import SinkNode, SourceNode
 
 
 def serdes_of(node: SourceNode | SinkNode, config: StreamsConfig) -> tuple[AnySerde, AnySerde]:
-    """The serdes of keys and values: those of the node, or else the default serdes."""
+    """The serdes of keys and values: those of the node, or the default serdes."""
     return (
         node.key_serde or serde_for(config.default_key_serde),
         node.value_serde or serde_for(config.default_value_serde),
@@ -18,5 +18,5 @@ def serdes_of(node: SourceNode | SinkNode, config: StreamsConfig) -> tuple[AnySe
 
 
 def extractor_of(source: SourceNode, config: StreamsConfig) -> TimestampExtractor | WallClockTimestamp:
-    """The timestamp extractor of the source, or else the default one."""
+    """The timestamp extractor of the source, or the default one."""
     return resolve_extractor(source.timestamp_extractor or config.default_timestamp_extractor)

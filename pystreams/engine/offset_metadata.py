@@ -2,15 +2,15 @@
 
     base64( 0x02 | int64 partition time | [ int32 n | n * (int32 length, UTF-8 name, int64 value) ] )
 
-Java keeps entries that it does not know. If several input partitions of a task have an entry, it takes the greater
-value. So pystreams' entries are named ``py/...`` and never decrease. One of them holds the committed offset: pystreams
-only trusts its entries if it equals the offset, otherwise another program has committed since. Source:
-org.apache.kafka.streams.processor.internals.{TopicPartitionMetadata,ProcessorMetadata}.
+Java keeps unknown entries. If several input partitions of a task have the same entry, Java takes the greater value. So
+the entries of pystreams are named ``py/...``, and their values never decrease. One of them is the committed offset:
+pystreams trusts its entries only if this one equals the offset, because otherwise another program has committed since.
+Source: org.apache.kafka.streams.processor.internals.{TopicPartitionMetadata,ProcessorMetadata}.
 
-Brokers limit the text to 4,096 characters, which this form reaches with about 57 windowed steps. A longer text has
-pystreams' entries behind those of Java (``dense_numbers``), which needs 3 to 15 characters a step. Java ignores what
-follows its entries. If that is too long as well, a record has the numbers of the steps, and the text refers to it
-(``overflow``).
+Brokers limit the text to 4,096 characters, which this form reaches with about 57 windowed steps. If it would be longer,
+the entries of pystreams come in another form (``dense_numbers``) behind those of Java, with 3 to 15 characters a step.
+Java ignores the bytes behind its entries. If that is too long as well, the numbers of the steps are written to a
+record, and the text refers to it (``overflow``).
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def committed_entry(partition: TopicPartition) -> str:
 @dataclass(frozen=True, slots=True)
 class TaskMetadata:
     """The content of a task's committed offsets: positions, partition times, and the values that operators keep.
-    ``overflow`` are the records that hold more of these values."""
+    ``overflow`` are the references to records with more of these values."""
 
     positions: Mapping[TopicPartition, int]
     partition_times: Mapping[TopicPartition, int]
@@ -152,7 +152,7 @@ class TaskMetadata:
     overflow: frozenset[OverflowReference] = frozenset()
 
     def with_overflow(self, numbers: Mapping[OverflowReference, Mapping[str, int]]) -> TaskMetadata:
-        """Together with the values of records that have been read."""
+        """A copy that also has the values of overflow records that have been read."""
         own, foreign = dict(self.own), dict(self.foreign)
         for reference in self.overflow & numbers.keys():
             for name, value in numbers[reference].items():
@@ -172,7 +172,7 @@ class TaskMetadata:
 
     @property
     def head(self) -> int | None:
-        """The time (ms) of the next record, None if the task has not given it."""
+        """The time (ms) of the next record, None if the task has not committed it."""
         return self.own.get(entry(*HEAD))
 
 
@@ -206,8 +206,8 @@ def encode_committed(
     foreign: Mapping[str, int],
     overflow: Overflow | None = None,
 ) -> dict[TopicPartition, CommittedOffset]:
-    """The offsets to commit for one task. Each has the next offset, the partition time, and all entries of the task, as
-    far as they fit. Entries that do not fit go to ``overflow``; if it is None, the broker refuses the commit."""
+    """The offsets to commit for one task. Each has the next offset, the partition time, and all entries of the task
+    that fit. Entries that do not fit go to ``overflow``; if it is None, the broker refuses the commit."""
 
     def encode(own: Mapping[str, int], foreign: Mapping[str, int]) -> dict[TopicPartition, CommittedOffset]:
         committed: dict[TopicPartition, CommittedOffset] = {}
@@ -229,7 +229,7 @@ def encode_committed(
 
 
 def _stays_beside(name: str) -> bool:
-    """Whether an entry is always committed with the offsets, because others than the task's owner read it."""
+    """Whether an entry is always committed with the offsets, because other members than the task's owner read it."""
     node, _, last = name.removeprefix(OWN_PREFIX).rpartition("/")
     return name.startswith(OWN_PREFIX) and (not node or last in (LATE_RECORDS, LATE_MS, LATE_GRACE_MS))
 
@@ -237,8 +237,8 @@ def _stays_beside(name: str) -> bool:
 def _fit(
     positions: Mapping[TopicPartition, int], beside: Mapping[str, int], foreign: Mapping[str, int]
 ) -> bool:
-    """Whether Java's entries fit beside these, as Java writes them, and a reference."""
-    # All references are equally long.
+    """Whether Java's entries fit, in Java's form, beside these entries and a reference."""
+    # Any reference will do, because all have the same length.
     reference = OverflowReference(0, 0, 0, 0, 0, has_emitted=False).entries()
     return all(
         _characters({**foreign, **beside, **reference, committed_entry(partition): 0}) <= TEXT_CHARACTERS_MAX

@@ -1,9 +1,9 @@
-"""Refers from a task's committed offsets to the record that holds what does not fit beside them.
+"""The reference from a task's committed offsets to the overflow record: the record with the metadata that does not fit
+beside them.
 
-The record is the newest one of its task in a topic of the application, and is written with each commit that needs it.
-The reference says where to begin to look, and how to recognise the record: until a commit has succeeded, nobody knows
-the offsets of what is part of it. A record that was written for a commit that failed has another content, or the same,
-and then it does as well.
+The record is in a topic of the application, and is written with each commit that needs one. The reference has the first
+offset to look at and a digest of the record, because the offset of a record is not known before its commit has
+succeeded. A record of a failed commit either has another content, or has the same content and is just as good.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _NAMES: Final = frozenset({_SUBTOPOLOGY, _PARTITIONS, _FROM, _DIGEST, _EMITTED})
 
 
 def overflow_topic(application_id: str, subtopology: int, partitions: int) -> str:
-    """The topic for the tasks of a sub-topology. Sub-topologies are numbered anew when a program changes: with the
-    number of partitions in its name, a topic always has as many as its tasks need."""
+    """The topic for the tasks of a sub-topology. Sub-topologies may get other numbers when a program changes. The name
+    includes the number of partitions, so that a topic always has as many as its tasks need."""
     return changelog_topic(application_id, f"pystreams-overflow-{subtopology}-{partitions}")
 
 
@@ -66,12 +66,12 @@ class OverflowReference:
         )
 
     def place(self, application_id: str) -> TopicPartition:
-        """Where the record is."""
+        """The partition that holds the record."""
         return TopicPartition(
             overflow_topic(application_id, self.subtopology, self.partitions), self.partition
         )
 
 
 def digest_of(value: bytes) -> int:
-    """By which a record is recognised: an int64."""
+    """The digest (int64) by which a record is recognized."""
     return int.from_bytes(hashlib.blake2b(value, digest_size=8).digest(), "big", signed=True)

@@ -1,7 +1,8 @@
-"""Writes what does not fit beside a task's offsets: a record for each commit that needs one, and part of that commit.
+"""Writes overflow records: the metadata that does not fit beside a task's offsets. Each commit that needs one includes
+its own record.
 
-With exactly-once, and on the embedded log, it is in the transaction of the commit. At least once on Kafka, it is in its
-topic before the offsets are committed. Records that no commit refers to are never used.
+With exactly-once, and on the embedded log, the record is in the transaction of the commit. With at-least-once on Kafka,
+it is in its topic before the offsets are committed. Records without a reference from a commit are never used.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from pystreams.record import NO_HEADERS, Headers
 #: Writes a record as part of the commit: topic, partition, key, value, timestamp, headers.
 Send: TypeAlias = Callable[[str, int, bytes, bytes, int, Headers], None]
 
-#: Nothing is deleted by age: a task may commit nothing for weeks. Old records are deleted by ``purge``, which
-#: on Kafka frees whole segments.
+#: No record is deleted by age, because a task may commit nothing for weeks. ``purge`` deletes old records, and frees
+#: whole segments on Kafka.
 _TOPIC: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": str(1 << 20)}
 
 
@@ -32,7 +33,7 @@ class OverflowTopics:
         self._existing: set[str] = set()
 
     def create(self, topic: str, partitions: int) -> None:
-        """Does nothing for a topic that exists. Raises ``TopicError``, ``BrokerUnavailableError``."""
+        """Create a topic, if it does not exist. Raises ``TopicError``, ``BrokerUnavailableError``."""
         if topic not in self._existing:
             self._admin.create_topics([TopicSpec(topic, partitions, _TOPIC)])
             self._existing.add(topic)
@@ -58,7 +59,7 @@ class OverflowWriter:
         self._topics = topics
         self._clock = clock
         topic = overflow_topic(application_id, task.subtopology, partitions)
-        #: Where its records go.
+        #: The partition of its records.
         self.place = TopicPartition(topic, task.partition)
         #: The next record comes at this offset or later.
         self._first_offset = 0
@@ -67,12 +68,12 @@ class OverflowWriter:
 
     @property
     def in_use(self) -> bool:
-        """Whether the last commit that wrote anything, by this process or another one, wrote such a record."""
+        """Whether the last commit with metadata, by this process or another one, has written an overflow record."""
         return self._last is not None
 
     def go_on(self, references: Collection[OverflowReference]) -> None:
-        """Go on after the record of the task's last commit. There may be several if the program has changed, and other
-        topics than this task's."""
+        """Continue after the overflow records of the task's last commit. If the program has changed, there may be
+        several, and some may be in other topics than this task's."""
         for reference in references:
             if reference.place(self._application_id) == self.place and (
                 reference.first_offset >= self._first_offset
@@ -80,8 +81,8 @@ class OverflowWriter:
                 self._last, self._first_offset = reference, reference.first_offset
 
     def __call__(self, numbers: Mapping[str, int], has_emitted: bool) -> OverflowReference:
-        """Write these numbers, unless the record of the last commit holds them. Raises ``TopicError`` if there is no
-        topic and it cannot be created, ``BrokerUnavailableError``."""
+        """Write these numbers, unless the record of the last commit has them already. Raises ``TopicError`` if there is
+        no topic and it cannot be created, ``BrokerUnavailableError``."""
         value = pack_numbers(numbers)
         digest = digest_of(value)
         if self._last is not None and self._last.digest == digest:
@@ -95,6 +96,6 @@ class OverflowWriter:
         return self._sent
 
     def after_commit(self, end_offsets: Mapping[TopicPartition, int]) -> None:
-        """A commit has succeeded, with these end offsets of what it wrote."""
+        """A commit has succeeded. ``end_offsets`` are those of the partitions that it has written."""
         if self.place in end_offsets:
             self._last, self._first_offset = self._sent, end_offsets[self.place]

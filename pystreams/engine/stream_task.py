@@ -1,5 +1,5 @@
 """A task: queues of input records, the compiled code that processes them, and punctuators. It does not decide when to
-commit, and of the broker it knows only the producer that it writes to.
+commit, and its only access to the broker is the producer that it writes to.
 
 Source: org.apache.kafka.streams.processor.internals.StreamTask.
 """
@@ -65,7 +65,7 @@ PHASE_SUCCESSORS: Mapping[Phase, frozenset[Phase]] = {
 class TaskServices:
     """The objects and functions that a thread shares with its tasks.
 
-    ``partition_count`` gives a topic's number of partitions (for partitioners and windowed keys). ``lag`` gives the
+    ``partition_count`` returns a topic's number of partitions (for partitioners and windowed keys). ``lag`` returns the
     number of offsets from the consumer's position to the end of a partition, None while that is not known.
     """
 
@@ -80,7 +80,7 @@ class TaskServices:
     global_stores: Mapping[str, Any] = field(default_factory=dict)
     #: Counts the records that tasks leave out.
     left_out: LeftOut = field(default_factory=LeftOut)
-    #: By name, the steps that hold their results until ``flush_folded``, and how many bytes they may hold.
+    #: By name, the steps that keep their results until ``flush_folded``, and the number of bytes that each may keep.
     folded: Mapping[str, int] = field(default_factory=dict)
     #: Makes the tasks ``TracedTask``s; None: nothing is traced.
     tracing: Tracing | None = None
@@ -114,8 +114,8 @@ class StreamTask:
         order: HeadOrder | None = None,
         directory: Path | None = None,
     ) -> None:
-        """``nodes`` are those of a sub-topology, with decorated topics; ``cell`` is the one that ``stores`` were opened
-        with. ``code`` is the compiled form of the nodes, if the caller has it; ``order`` decides which partition is
+        """``nodes`` are those of a sub-topology, with decorated topics; ``cell`` is the one with which ``stores`` were
+        opened. ``code`` is the compiled form of the nodes, if the caller has it; ``order`` decides which partition is
         next."""
         self.task_id = task_id
         self.phase = Phase.NEW
@@ -246,12 +246,12 @@ class StreamTask:
         self.limit_time(self.cell.time.bound_ms)
 
     def folded(self, step: str) -> Folded:
-        """One of the steps that hold their results."""
+        """One of the steps that keep their results."""
         assert self._linked is not None, "the task has been started"
         return self._linked.folds[step]
 
     def flush_folded(self) -> None:
-        """Have the steps that hold their results write them to their stores: no more records come."""
+        """Have the steps that keep their results write them to their stores, when no more records will come."""
         assert self._linked is not None, "the task has been started"
         self._linked.flush_folded()
 
@@ -306,8 +306,8 @@ class StreamTask:
             self._group.touched(queue)
 
     def passed(self, partition: TopicPartition, records: int, next_offset: int, latest: int) -> None:
-        """The next records of a partition, of which none is buffered, were processed in another way: not by compiled
-        code. ``latest`` is their greatest timestamp."""
+        """Note that the next records of a partition were processed by other means than compiled code. None of its
+        records is buffered. ``latest`` is their greatest timestamp."""
         self._counts.add_read(partition.topic, records)
         self._processed.add(records)
         self._group.queues[partition].passed(next_offset, latest)
@@ -360,7 +360,7 @@ class StreamTask:
         including bad ones; 0 if there are none, or if the task waits for a partition without records
         (``max_task_idle_ms``).
 
-        Raises ``ProcessingError``, ``SerializationError`` or ``ProductionError`` if a handler says "fail".
+        Raises ``ProcessingError``, ``SerializationError`` or ``ProductionError`` if a handler chooses to fail.
         """
         if self.phase is not Phase.STARTED:
             return 0
@@ -396,7 +396,7 @@ class StreamTask:
         return done + refused
 
     def _punctuate_stream_time(self) -> int:
-        """Call the stream-time punctuators that are due; the number of calls."""
+        """Call the stream-time punctuators that are due; returns the number of calls."""
         if self.stream_punctuations.next_time_ms > self._time.ms:
             return 0
         called = self.stream_punctuations.punctuate(self._time.ms)
@@ -480,13 +480,13 @@ class StreamTask:
     def limit_time(self, bound_ms: int) -> None:
         """Set the bound of stream time (ms): older records are not expected; ``TIME_MAX``: there is no bound.
 
-        A lower bound is in force at once, for the times that are not beyond it yet: stream time never goes back. A
-        higher one comes into force with the next flush, which then emits what has become final: ``commit_needed`` says
-        so. Set before ``start``, it is in force from the beginning.
+        A lower bound than before is in force at once, but stream time never goes back if it is higher already. A higher
+        bound comes into force with the next flush, which then emits the results that have become final;
+        ``commit_needed`` is True until then. A bound that is set before ``start`` is in force from the beginning.
         """
         if self.cell.time.limit(bound_ms) and self.phase is Phase.STARTED:
             self._commit_needed = True
-            # Final results do not wait for the commit interval once nothing lags any more.
+            # Once no task lags any more, final results do not wait for the commit interval.
             self.timing.commit_requested |= bound_ms == TIME_MAX
 
     def flush(self, flush_caches: Callable[[], None]) -> None:
@@ -512,7 +512,7 @@ class StreamTask:
         return self._commit_needed
 
     def positions(self) -> dict[TopicPartition, Position]:
-        """The positions to commit, of each partition whose position is known."""
+        """The positions to commit, for each partition whose position is known."""
         return {
             partition: Position(queue.next_offset, queue.partition_time)
             for partition, queue in self._group.queues.items()
@@ -520,7 +520,7 @@ class StreamTask:
         }
 
     def operator_state(self) -> dict[str, int]:
-        """The values that operators need again after the next start, by ``py/<node>/<name>``."""
+        """The values that operators need after the next start, by ``py/<node>/<name>``."""
         return self.memory.values()
 
     def after_commit(self) -> None:

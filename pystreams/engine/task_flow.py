@@ -1,4 +1,4 @@
-"""The records that a task reads and writes, by topic, and how old they are then: counted per batch and run.
+"""The records that a task reads and writes, by topic, and their ages at that time: counted per batch and run.
 
 Source: org.apache.kafka.streams.processor.internals.metrics.TopicMetrics (KIP-846), ProcessorNodeMetrics (KIP-613).
 """
@@ -15,14 +15,14 @@ from pystreams.record import RecordBatch
 #: The bytes of a record besides its key, value, headers and topic's name: timestamp, offset and partition. Source:
 #: org.apache.kafka.streams.processor.internals.ClientUtils.recordSizeInBytes.
 _RECORD_BYTES: Final = 8 + 8 + 4
-#: Ages are measured in one turn of each second, for each source and sink: of all records they would cost a quarter of
-#: the instructions of a copy.
+#: For each source and sink, ages are measured in only one turn of each second: for all records they would cost a
+#: quarter of the instructions of a plain copy.
 _AGES_INTERVAL_MS: Final = 1_000.0
 
 
 class TaskFlow:
-    """Of one task. ``begin`` is called at the beginning of each turn; ``measure`` at its end and after a commit, and
-    takes what was written since the last time."""
+    """The flow of one task. ``begin`` is called at the beginning of each turn. ``measure`` is called at its end and
+    after a commit; it counts the records that were written since its last call."""
 
     def __init__(self, metrics: Metrics, clock: Clock, **tags: object) -> None:
         self._metrics = metrics
@@ -61,7 +61,7 @@ class TaskFlow:
         return found.timestamps.append
 
     def measure(self) -> None:
-        """Count what was written."""
+        """Count the written records."""
         for sink in self._sinks.values():
             if sink.timestamps:
                 sink.measure(self._clock, self._turn_ms)
@@ -120,7 +120,7 @@ class Sink:
         self._next_ages_ms = 0.0
 
     def measure(self, clock: Clock, turn_ms: float) -> None:
-        """Count the records, and measure their ages if it is time. ``turn_ms``: when the turn began."""
+        """Count the records, and measure their ages if that is due. ``turn_ms``: when the turn began."""
         self._records.add(len(self.timestamps))
         if turn_ms >= self._next_ages_ms:
             self._next_ages_ms = turn_ms + _AGES_INTERVAL_MS

@@ -15,7 +15,7 @@ _LOOKED_AT_MAX = 500
 
 
 class TracedTask(StreamTask):
-    """As a ``StreamTask``. Its services have a tracing."""
+    """A ``StreamTask`` whose services have a tracing."""
 
     @cached_property
     def _trace(self) -> TaskTracing:

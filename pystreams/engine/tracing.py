@@ -1,6 +1,6 @@
 """The interface of tracing, which a host may offer to its tasks. Tasks of other hosts are plain ``StreamTask``s.
 
-A span is one piece of work of a task: a batch, the punctuators that are due, what the caches hold at a commit.
+A span is one piece of work of a task: a batch, the punctuators that are due, or the flush of the caches at a commit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Work = Literal["process", "punctuate"]
 
 
 class SpanAtWork(Protocol):
-    """The span of the work that goes on. One whose ``count`` stays 0 is dropped: nothing was done."""
+    """The span of the present work. It is dropped if its ``count`` stays 0, because nothing was done."""
 
     #: Records processed, or punctuators called.
     count: int
@@ -32,12 +32,12 @@ class TaskTracing(Protocol):
         ...
 
     def work(self, work: Work, inputs: Iterable[Headers]) -> AbstractContextManager[SpanAtWork]:
-        """The span of what is done inside, which goes on with the traces in the headers of ``inputs``."""
+        """The span of the work inside the context, which continues the traces in the headers of ``inputs``."""
         ...
 
     def flush(self) -> AbstractContextManager[None]:
-        """The span of a flush, which goes on with the traces of the batches since the last one. It is dropped if no
-        record is written inside."""
+        """The span of a flush, which continues the traces of the batches since the last one. It is dropped if no record
+        is written inside."""
         ...
 
 

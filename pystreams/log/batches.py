@@ -85,8 +85,8 @@ class BatchWriter:
                 self._thread.start()
 
     def flush(self) -> None:
-        """Write all records to their topics. Raises ``ProductionError``, ``BrokerError``; the message says what is
-        lost."""
+        """Write all records to their topics. Raises ``ProductionError``, ``BrokerError``; the message names the lost
+        records."""
         with self._mutex:
             self._raise_failure()
             self._commit()

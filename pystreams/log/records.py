@@ -185,7 +185,8 @@ def _hint_of_key(data: bytes | None) -> str:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """The first error, without the others, whose words the message has: each would be printed with its traceback."""
+    """The first error, without the later ones: the message has their texts, and each would be printed with its
+    traceback."""
     while error.__cause__ is not None:
         error = error.__cause__
     error.__suppress_context__ = True

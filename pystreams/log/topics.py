@@ -11,15 +11,17 @@ from pystreams.broker.port import Admin, TopicDescription, TopicSpec
 from pystreams.errors import ConfigError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.nearest import did_you_mean, listing
+from pystreams.plural import plural
+from pystreams.topology.names import CHANGELOG_SUFFIX, REPARTITION_SUFFIX
 
 _INTERNAL: Final = (
-    "-changelog",
-    "-repartition",
+    CHANGELOG_SUFFIX,
+    REPARTITION_SUFFIX,
     "-subscription-registration-topic",
     "-subscription-response-topic",
 )
-#: A topic whose name begins so remembers which records of a dead-letter topic have been replayed. It does not belong to
-#: an application: no reset may delete it.
+#: A topic with this prefix holds the progress of replaying a dead-letter topic. It does not belong to an application,
+#: so no reset may delete it.
 REPLAYED_PREFIX: Final = "__pystreams-replayed-"
 _OF_FOREIGN_KEY_JOIN: Final = re.compile(
     r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-[0-9]+-topic"
@@ -94,15 +96,16 @@ def create_missing(
     """
     found = admin.describe_topics(names)
     for topic in found.values():
+        has = f"{topic.partitions} {plural(topic.partitions, 'partition')}"
         if not if_not_exists:
             raise TopicError(
-                f"Topic {topic.name} already exists, with {_counted(topic.partitions)}",
+                f"Topic {topic.name} already exists, with {has}",
                 where=where,
                 hint=f"look at it: pystreams topics describe {topic.name}",
             )
         if partitions not in (None, topic.partitions):
             raise TopicError(
-                f"Topic {topic.name} exists with {_counted(topic.partitions)}, not {partitions}",
+                f"Topic {topic.name} exists with {has}, not {partitions}",
                 where=where,
                 hint="leave out the number to use the topic as it is, or first delete it with all its records:"
                 f" pystreams topics delete {topic.name}",
@@ -134,7 +137,3 @@ def is_internal(name: str) -> bool:
         or name.startswith(REPLAYED_PREFIX)
         or _OF_FOREIGN_KEY_JOIN.fullmatch(name) is not None
     )
-
-
-def _counted(partitions: int) -> str:
-    return f"{partitions} partition{'' if partitions == 1 else 's'}"

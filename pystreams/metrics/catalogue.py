@@ -1,7 +1,7 @@
-"""The metrics that there are: group, name and meaning of each sample. The page docs/how-to/monitoring.md has the same.
+"""All metrics: group, name and meaning of each sample. The page docs/how-to/monitoring.md has the same list.
 
 Groups are those of Kafka Streams, whose JMX beans are named after them. Metrics that Kafka Streams does not have are in
-a group of their own, ``pystreams``.
+the group ``pystreams``.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _LEVELS: Final[Sequence[tuple[frozenset[str], str]]] = (
     (frozenset({"thread_id"}), THREAD),
 )
 
-#: The meaning of each sample, by group and name. Times are in ms where nothing else is said,
-#: rates per second, of the last 30 to 60 seconds.
+#: The meaning of each sample, by group and name. Times are in ms unless stated otherwise, rates are per second, over
+#: the last 30 to 60 seconds.
 MEANINGS: Final[Mapping[tuple[str, str], str]] = {
     (CLIENT, "client-state"): "0 created, 1 rebalancing, 2 running, 3 and 5 closing, 4 closed, 6 failed",
     (CLIENT, "alive-stream-threads"): "stream threads that work",
@@ -288,7 +288,7 @@ def group_of(name: str, tags: Tags) -> str:
 
 
 def rank_of(tags: Tags) -> int:
-    """How fine what has these tags is: 0 for a client, more for threads, tasks and steps."""
+    """The level of a metric with these tags: 0 for a client, higher for threads, tasks and steps."""
     return len(_LEVELS) - _place(tags)
 
 

@@ -1,7 +1,9 @@
-"""The names under which metrics leave the process: those that Prometheus' JMX exporter gives to those of Kafka Streams.
+"""The names under which metrics leave the process: the names that Prometheus' JMX exporter gives the metrics of Kafka
+Streams.
 
-``process-total`` of the group ``stream-thread-metrics`` is ``kafka_streams_stream_thread_metrics_process_total``. What
-Kafka Streams does not have begins with ``pystreams_``, a program's own metrics with ``pystreams_application_``.
+``process-total`` of the group ``stream-thread-metrics`` is ``kafka_streams_stream_thread_metrics_process_total``. The
+names of metrics that Kafka Streams does not have begin with ``pystreams_``, those of a program's own metrics with
+``pystreams_application_``.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pystreams.metrics.registry import Sample
 
 _PROGRAMS: Final = "a metric of the program"
 
-#: Tags that say to which client a sample belongs.
+#: Tags that identify the client of a sample.
 _CLIENT_TAGS: Final = frozenset({"thread_id", "client_id"})
 
 

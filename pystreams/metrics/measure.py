@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import Final, NamedTuple
 
-#: Two windows of this length count, as with Kafka's metrics.num.samples and metrics.sample.window.ms: what was measured
-#: in the last 30 to 60 seconds.
+#: Two windows of this length count, as with Kafka's metrics.num.samples and metrics.sample.window.ms: the measurements
+#: of the last 30 to 60 seconds.
 WINDOW_MS: Final = 30_000.0
 
 
@@ -21,12 +21,12 @@ class _Window(NamedTuple):
 
 
 class Measure:
-    """The average, minimum and maximum of what was measured lately. One thread records, any thread may read."""
+    """The average, minimum and maximum of recent measurements. One thread records, any thread may read."""
 
     __slots__ = ("_windows",)
 
     def __init__(self, now_ms: float) -> None:
-        #: The present window and the one before. Replaced as a whole, so that no reader sees half of a change.
+        #: The present window and the previous one. Replaced as a whole, so that no reader sees half of a change.
         self._windows: tuple[_Window, _Window | None] = (_Window(now_ms), None)
 
     def record(
@@ -38,12 +38,12 @@ class Measure:
         least: float | None = None,
         greatest: float | None = None,
     ) -> None:
-        """Add ``count`` things that measure ``total`` together, at least one. Where ``least`` and ``greatest`` of them
-        are not given, their average stands for both."""
+        """Add ``count`` measurements (at least one) with the sum ``total``. If their ``least`` and ``greatest`` are not
+        given, their average is used for both."""
         window, before = self._windows
         passed = (now_ms - window.start_ms) // WINDOW_MS
         if passed >= 1:
-            # Windows follow each other without gaps: a share is also of the time in which nothing was recorded.
+            # Windows follow each other without gaps, so that shares include the time in which nothing was recorded.
             start_ms = window.start_ms + passed * WINDOW_MS
             before = window if passed == 1 else _Window(start_ms - WINDOW_MS)
             window = _Window(start_ms)
@@ -62,27 +62,27 @@ class Measure:
         )
 
     def average(self, now_ms: float) -> float | None:
-        """The average of all things; None: nothing was measured lately."""
+        """The average; None: there are no recent measurements."""
         windows = self._recent(now_ms)
         number = sum(window.number for window in windows)
         return sum(window.total for window in windows) / number if number else None
 
     def minimum(self, now_ms: float) -> float | None:
-        """The least of what was recorded; None: nothing was measured lately."""
+        """The minimum; None: there are no recent measurements."""
         return min((window.least for window in self._recent(now_ms) if window.number), default=None)
 
     def maximum(self, now_ms: float) -> float | None:
-        """The greatest of what was recorded; None: nothing was measured lately."""
+        """The maximum; None: there are no recent measurements."""
         return max((window.greatest for window in self._recent(now_ms) if window.number), default=None)
 
     def rate(self, now_ms: float) -> float | None:
-        """How many things there were per second; None: nothing was measured lately."""
+        """The number of measurements per second; None: there are no recent measurements."""
         windows = self._recent(now_ms)
         number, elapsed_ms = sum(window.number for window in windows), _elapsed_ms(windows, now_ms)
         return 1000 * number / elapsed_ms if number and elapsed_ms > 0 else None
 
     def share(self, now_ms: float) -> float:
-        """Of durations: their share of the time, from 0 to 1."""
+        """For durations: their share of the time, from 0 to 1."""
         windows = self._recent(now_ms)
         elapsed_ms = _elapsed_ms(windows, now_ms)
         return min(1.0, sum(window.total for window in windows) / elapsed_ms) if elapsed_ms > 0 else 0.0

@@ -56,7 +56,7 @@ class Sample:
     counts: bool = False
 
 
-#: Gives samples whenever somebody looks: of what is known at that moment anyway.
+#: Returns samples that are computed at the time of the call.
 Source: TypeAlias = Callable[[], Iterable[Sample]]
 
 
@@ -79,7 +79,7 @@ class Metrics:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = SystemClock() if clock is None else clock
         self._metrics: dict[Key, Counter | Gauge | Measure] = {}
-        #: With the names that each may have; None: any.
+        #: Sources of samples, with the names that their samples may have; None: any.
         self._sources: list[tuple[Source, Collection[str] | None]] = []
         #: The names under which the share of the time is shown, by the key of the measure.
         self._shares: dict[Key, str] = {}
@@ -98,9 +98,9 @@ class Metrics:
         return self._get(Gauge, Gauge, name, tags)
 
     def measure(self, name: str, share: str = "", rate: str = "", /, **tags: object) -> Measure:
-        """The measure with these tags, whose samples are ``name-avg`` and ``name-max``; of durations also their share
-        of the time, under the name ``share``; under the name ``rate`` how many there were per second. Raises
-        ``TypeError`` if they belong to another kind of metric."""
+        """The measure with these tags, whose samples are ``name-avg`` and ``name-max``. ``share`` is the name of a
+        sample with the share of the time of durations, ``rate`` that of a sample with their number per second. Raises
+        ``TypeError`` if name and tags belong to another kind of metric."""
         if share:
             self._shares[name, _texts(tags)] = share
         if rate:
@@ -124,14 +124,14 @@ class Metrics:
         return sum(sample.value for sample in found if rank_of(sample.tags) == finest)
 
     def snapshot(self) -> list[Sample]:
-        """All metrics, in order of name and tags. Averages and maxima of what was not measured lately are left out, and
-        whatever a program has set to something else than a finite number."""
+        """All metrics, in order of name and tags. Averages and maxima without recent measurements are left out, as are
+        metrics that a program has set to a value that is not a finite number."""
         asked = [ask for ask, _ in self._sources]
         samples = [sample for ask in (self._counted, *asked) for sample in ask()]
         return sorted(samples, key=lambda sample: (sample.name, sample.tags))
 
     def roll(self) -> None:
-        """Remember the values of counters now and then, so that rates are those of the last 30 to 60 seconds. Called
+        """Note the values of counters if that is due, so that rates are those of the last 30 to 60 seconds. Called
         often, by any thread."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._marks.last_ms < WINDOW_MS:

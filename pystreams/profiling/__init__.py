@@ -1,8 +1,8 @@
-"""Where a running application's time goes: for each step, and for what is not a step.
+"""Shows how a running application spends its time: in each step, and outside of steps.
 
-Begin with ``sampler``, which looks at the stacks of the stream threads now and then, from a thread of its own.
-``places`` says what a stack is at work on, ``profile`` adds up, and ``flame_graph`` draws. Nothing else pays for it:
-compiled code knows the step of each of its lines anyway (``LINE_OWNERS`` in ``engine/linking.py``).
+Begin with ``sampler``, which periodically reads the stacks of the stream threads, in its own thread. ``places`` finds
+the work of a stack, ``profile`` adds up the times, and ``flame_graph`` draws them. There is no other cost: compiled
+code has the step of each of its lines anyway (``LINE_OWNERS`` in ``engine/linking.py``).
 """
 
 from __future__ import annotations

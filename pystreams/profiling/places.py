@@ -64,7 +64,7 @@ _WRITES: Final = ("append", "delete", "put", "remove", "set", "write")
 
 
 class Work(NamedTuple):
-    """``step`` is empty for what a thread does besides."""
+    """The work of a thread. ``step`` is empty for work outside of steps."""
 
     step: str
     part: Part

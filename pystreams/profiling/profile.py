@@ -1,4 +1,4 @@
-"""Adds up what a sampler has seen."""
+"""Adds up the stacks that a sampler has seen."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pystreams.profiling.sampler import Stack
 
 
 class Row(NamedTuple):
-    """``step`` is empty for what threads do besides steps. ``part`` None: all parts of the step. ``share`` is that of
-    the time at work, None for a time without work."""
+    """A row of a profile. ``step`` is empty for work outside of steps. ``part`` None: all parts of the step. ``share``
+    is the share of the working time, None for idle time."""
 
     step: str
     part: Part | None
@@ -40,7 +40,7 @@ class Profile:
         return cls(sum(stacks_ms.values()), ms[""].get(Part.IDLE, 0.0), ms)
 
     def rows(self) -> list[Row]:
-        """The steps with their parts, then what is no step; what takes longest comes first."""
+        """The steps with their parts, then work outside of steps; the longest times come first."""
         rows: list[Row] = []
         work_ms = self.total_ms - self.idle_ms
         steps = {step: sum(parts.values()) for step, parts in self.ms.items() if step}

@@ -1,8 +1,9 @@
 """Looks at the stacks of an application's stream threads, a few hundred times a second.
 
-Python lets one thread compute at a time, so a thread that wants to look waits until another one lets it: at the latest
-after the interpreter's switch interval, and earlier where that thread waits itself (for a file, for the network). With
-the usual interval of 5 ms most looks would find such a wait, however short it is. So the interval is shorter here.
+Python lets one thread compute at a time, so a thread that wants to look waits until the computing thread releases the
+interpreter: at the latest after the switch interval, and earlier if that thread itself waits (for a file, for the
+network). With the usual interval of 5 ms, most looks would see such a wait, even if it is very short. So the interval
+is shorter here.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from pystreams.runtime.threads.progress import Progress
 #: The time between two looks, on average.
 INTERVAL_MS: Final = 5.0
 _SWITCH_INTERVAL_S: Final = 0.0005
-#: How often it reads a stack until all of it is of one moment.
+#: How often it tries to read a stack until all of its frames are from the same moment.
 _ATTEMPTS: Final = 4
-#: How often it asks which threads there are.
+#: How often it reads the list of threads.
 _THREADS_INTERVAL_MS: Final = 100.0
 
 
@@ -47,7 +48,7 @@ class Sampled(Protocol):
 
 
 class Sampler:
-    """Looks between ``with`` and its end."""
+    """Looks within a ``with`` block."""
 
     def __init__(self, streams: Sampled, clock: Clock | None = None) -> None:
         #: The time at which each stack was seen: the sum of the times between the looks (ms).
@@ -55,7 +56,7 @@ class Sampler:
         self.looks = 0
         self._streams = streams
         self._clock = SystemClock() if clock is None else clock
-        #: Looks at equal distances would miss, or always hit, what happens at the same distances.
+        #: The intervals are random, because regular looks would always miss, or always hit, work with the same period.
         self._random = random.Random(0)  # noqa: S311 - no secret
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pystreams-profiler", daemon=True)
@@ -92,8 +93,8 @@ class Sampler:
 
 
 def _stack_of_thread(thread: int) -> Stack:
-    """The stack of a thread; empty if it has ended. If the thread goes on while its frames are read one by one, they do
-    not fit together, and are read again."""
+    """The stack of a thread; empty if it has ended. If the thread continues while its frames are read one by one, they
+    do not fit together, and are read again."""
     stack: Stack = ()
     for _ in range(_ATTEMPTS):
         innermost = sys._current_frames().get(thread)

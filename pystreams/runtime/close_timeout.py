@@ -1,4 +1,4 @@
-"""The error of a client that could not close in time: what is not committed, and what keeps it."""
+"""The error of a client that could not close in time. It names the uncommitted tasks and the work that blocks them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = {
 def close_timeout(
     timeout_ms: float, threads: Sequence[ThreadProgress], activities: Mapping[str, Activity]
 ) -> CloseTimeoutError:
-    """``threads`` are those that have not ended; ``activities`` are theirs, by their names."""
+    """The error. ``threads`` are the threads that have not ended; ``activities`` has their activities by name."""
     tasks = sorted(
         # The list of tasks that a thread has published may be older than its present task.
         {task.task_id for thread in threads for task in thread.tasks}
@@ -41,7 +41,7 @@ def close_timeout(
 
 
 def with_unclosed(failure: BaseException, unclosed: CloseTimeoutError) -> BaseException:
-    """The failure that ended a client, with what kept the client from closing in time."""
+    """The failure that ended a client, with the reason why the client did not close in time."""
     if isinstance(failure, StreamsError):
         failure.extend(why=f"{unclosed.what}: {unclosed.why}", hint=unclosed.hint)
         failure.threads_at_work = True
@@ -56,6 +56,6 @@ def _at_work(name: str, activities: Mapping[str, Activity]) -> str:
     if words is None:
         return f"{name} ends"
     if activity.task is not None:
-        # With the group no task is at work but one that is being opened.
+        # In the part ``GROUP``, a task is at work only while it is being opened.
         words = f"{'opens' if activity.part == GROUP else words} {activity.task}"
     return f"{name} {words} for {activity.part_ms / 1000:.1f} s"

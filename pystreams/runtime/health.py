@@ -1,4 +1,4 @@
-"""Whether a client works, and whether others may rely on it: for those that watch over the process."""
+"""Whether a client works, and whether others may rely on it: for programs that monitor the process."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _STOPPING: Final = _NOT_AT_WORK.keys() - {ClientState.CREATED}
 @dataclass(frozen=True, slots=True)
 class Health:
     """``live``: the process can do its work, now or later; if not, only a new process helps. ``ready``: all tasks that
-    the group has given it are restored and run, and they lag no more than they may. ``reasons`` say why not.
-    ``stopping``: it is ending, or has ended."""
+    the group has assigned to it are restored and run, and their lag is within the limit. ``reasons`` say why it is not
+    live or not ready. ``stopping``: it is ending, or has ended."""
 
     live: bool
     ready: bool
@@ -44,10 +44,10 @@ def health_of(
     lag_max: int | None = None,
     has_subtopologies: bool = True,
 ) -> Health:
-    """The health of a client in a state with these threads. ``round_ms`` says for how long each thread has been in its
-    present round; one that takes longer than ``stuck_after_ms`` is stuck, also while the client is closing and waits
-    for it. ``lag_max`` limits the records that may wait in all inputs together (None: any number). A client without
-    sub-topologies has global stores alone, and no threads."""
+    """The health of a client in ``state`` with these threads. ``round_ms`` has for each thread the time that it has
+    been in its present round. A thread whose round takes longer than ``stuck_after_ms`` is stuck, also while the client
+    is closing and waits for it. ``lag_max`` limits the lag of all inputs together (None: no limit). A client without
+    sub-topologies has only global stores, and no threads."""
     stuck = [
         f"{name} has been at the same work for {ms / 1000:.0f} s"
         for name, ms in round_ms.items()
@@ -81,7 +81,7 @@ def _not_ready(threads: Sequence[ThreadProgress]) -> list[str]:
 
 
 def too_much_lag(lag: int | None, lag_max: int) -> list[str]:
-    """Why a lag (None: not known) keeps an application from being ready; empty if it does not."""
+    """The reason why an application with this lag (None: not known) is not ready; empty if the lag is within limits."""
     if lag is None:
         return ["the lag is not known yet"]
     return [f"{lag} records wait, more than {lag_max}"] if lag > lag_max else []

@@ -42,7 +42,8 @@ def run_client(
     on_progress: Callable[[Progress], None] | None,
 ) -> None:
     """See ``Streams.run``. Raises the error that ended the client, or ``CloseTimeoutError`` if it does not close within
-    ``close_timeout_ms`` (-1: without limit). An error that ended the client also says what has not closed."""
+    ``close_timeout_ms`` (-1: without limit). If both happen, the error that ended the client also says why the client
+    did not close."""
     closed = False
     limited = close_timeout_ms >= 0
     with stop_on_signals(stop):

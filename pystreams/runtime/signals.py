@@ -30,8 +30,8 @@ def stop_on_signals(stop: threading.Event) -> Iterator[None]:
         # When a terminal is closed, the kernel and the shell may both send SIGHUP. The user has not asked twice then.
         if number != signal.SIGHUP:
             restore(signal.SIGINT, signal.SIGTERM)
-        # Not in this thread: it may be inside of ``stop.wait``, and hold the lock that ``set`` takes. Starting a
-        # ``threading.Thread`` takes a lock as well.
+        # Call ``set`` in another thread, because this one may be inside of ``stop.wait`` and hold the lock that ``set``
+        # needs. Do not use ``threading.Thread``: its start needs a lock as well.
         _thread.start_new_thread(stop.set, ())
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -91,9 +91,9 @@ class Streams:
         """``application`` is an ``App`` (which brings its configuration), a ``StreamsBuilder`` or a ``Topology``.
 
         The environment (``PYSTREAMS_...``) overrides an ``App``'s own configuration; ``config`` is used as it is.
-        Without ``broker`` the configuration names the log. ``worker`` numbers the clients that share a state
-        directory: it is part of their threads' names. If another client has the number, the next free one is used. A
-        supervisor gives it, who starts the client again if its process dies.
+        Without ``broker`` the log of the configuration is used. ``worker`` numbers the clients that share a state
+        directory, and is part of their threads' names. If another client has the number, the next free one is used. It
+        is given by a supervisor that starts the client again if its process dies.
 
         Raises ``TopologyError``, ``ConfigError``.
         """
@@ -111,7 +111,7 @@ class Streams:
         self.metrics.attach(self._progress_samples)
         self.metrics.attach(self._store_samples, STORE_NAMES)
         self.metrics.attach(self._client_samples)
-        # From the start: an alert on its growth would not see a metric that begins with 1.
+        # Created at the start with 0: an alert on its growth would miss the first failure if it began with 1.
         self.metrics.counter(names.FAILED_STREAM_THREADS)
         #: The error that ended the client, if there was one.
         self.failure: BaseException | None = None
@@ -151,7 +151,7 @@ class Streams:
         self._restore_listener = listener
 
     def set_tracing(self, tracing: Tracing) -> None:
-        """Set what traces the tasks: ``pystreams.telemetry.Telemetry`` does."""
+        """Set the tracing of the tasks, such as ``pystreams.telemetry.Telemetry``."""
         self._require_created("set_tracing")
         self._tracing = tracing
 
@@ -178,8 +178,8 @@ class Streams:
         return self._state in _ENDED
 
     def start(self, *, stop: threading.Event | None = None) -> None:
-        """Check topics, create internal ones, fill global stores, and start the threads. Setting ``stop`` ends the
-        filling of global stores early.
+        """Check topics, create internal ones, fill global stores, and start the threads. If ``stop`` is set, the
+        filling of global stores ends early.
 
         Raises ``TopicError``, ``RetentionError``, ``TopologyError``, ``StateError``, ``BrokerError``; the client is in
         state ERROR then.
@@ -215,11 +215,11 @@ class Streams:
         self._set_state(ClientState.REBALANCING)
         with self._changed:
             if self._global.failure is not None:
-                # It may have failed just before the state changed.
+                # The global thread may have failed just before the state changed.
                 self._global_thread_failed(self._global.failure)
             if self._state not in _GOING or not filled:
                 return  # closed meanwhile, or to be closed by the caller, who has set ``stop``
-            # A topology of global stores alone has no tasks.
+            # A topology that has only global stores has no tasks.
             count = self.config.num_stream_threads if self._built.subtopologies else 0
             threads = [self._new_thread() for _ in range(count)]
             if not threads:
@@ -236,11 +236,11 @@ class Streams:
 
     def close(self, timeout: timedelta | float | None = None, *, leave_group: bool | None = None) -> bool:
         """Commit, close all tasks, leave the group. Returns whether this was done within ``timeout`` (a timedelta or
-        ms; None: without limit). In a stream thread it only begins to close, and returns False.
+        ms; None: without limit). If a stream thread calls it, it only begins to close, and returns False.
 
-        ``leave_group=False`` keeps the tasks for this client until its session times out: one that comes back in time
-        spares the others a rebalance. None: static members (``group_instance_id``) stay, others leave. Source: KIP-812,
-        KIP-1153.
+        With ``leave_group=False`` the group keeps the tasks for this client until its session times out: if it comes
+        back in time, there is no rebalance. None: static members (``group_instance_id``) stay in the group, others
+        leave. Source: KIP-812, KIP-1153.
         """
         with self._changed:
             if self._state is ClientState.CREATED:
@@ -252,7 +252,7 @@ class Streams:
             return False
         ended = self.wait_for(lambda: self.finished, timeout)
         if ended and self._closer is not None and self._closer is not threading.current_thread():
-            # The state listener must be called for the final state before the caller continues, and perhaps exits.
+            # The state listener must be called with the final state before the caller continues, and perhaps exits.
             self._closer.join(_LISTENER_TIMEOUT_S)
         return ended
 
@@ -263,11 +263,11 @@ class Streams:
         on_progress: Callable[[Progress], None] | None = None,
         stop: threading.Event | None = None,
     ) -> None:
-        """Start, and run until SIGINT or SIGTERM (or until everything there is has been processed), then close.
+        """Start, and run until SIGINT or SIGTERM (or until all records have been processed), then close.
 
-        ``on_progress`` is called about ten times a second. Setting ``stop``, from any thread, does what a signal does.
-        Raises the error that ended the client, and ``CloseTimeoutError`` if it does not close within
-        ``close_timeout_ms``: its threads end with the process then.
+        ``on_progress`` is called about ten times a second. Any thread may set ``stop``, which has the effect of a
+        signal. Raises the error that ended the client, and ``CloseTimeoutError`` if it does not close within
+        ``close_timeout_ms``: then its threads end with the process.
         """
         stop = threading.Event() if stop is None else stop
         self._raises = True
@@ -275,14 +275,14 @@ class Streams:
         run_client(self, stop, timeout_ms, until_caught_up=until_caught_up, on_progress=on_progress)
 
     def wait_for(self, condition: Callable[[], bool], timeout: timedelta | float | None = None) -> bool:
-        """Wait until ``condition`` is true, which is checked at every change of state, and ten times a second, because
-        what it asks for may change without one. False if ``timeout`` ends first."""
+        """Wait until ``condition`` is true. It is checked at every change of state, and ten times a second, because it
+        may depend on other things. False if ``timeout`` ends first."""
         milliseconds = timeout / timedelta(milliseconds=1) if isinstance(timeout, timedelta) else timeout
         deadline = Deadline(SystemClock(), math.inf if milliseconds is None else milliseconds)
         while not condition():
             if deadline.expired():
                 return False
-            # The condition is not checked in here: it may ask the log, and threads would wait for the answer.
+            # Do not check the condition under this lock: it may ask the log, and threads would wait for the answer.
             with self._changed:
                 self._changed.wait(min(_CHECK_S, deadline.remaining_ms() / 1000))
         return True
@@ -300,8 +300,8 @@ class Streams:
         return thread.name
 
     def remove_stream_thread(self, timeout: timedelta | float | None = None) -> str | None:
-        """Stop one thread, but not the calling one. Returns its name, or None if there is none to stop. If ``timeout``
-        (a timedelta or ms; None: without limit) is over first, the thread ends later."""
+        """Stop one thread, but not the calling one. Returns its name, or None if there is none to stop. If it does not
+        end within ``timeout`` (a timedelta or ms; None: without limit), it ends later."""
         with self._changed:
             candidates = [thread for thread in self._threads if thread.alive and not thread.is_current]
             if self._state not in _GOING or not candidates:
@@ -318,11 +318,12 @@ class Streams:
         return self._paused.is_set()
 
     def pause(self) -> None:
-        """Process no records and call no punctuators until ``resume``; before ``start`` it starts that way.
+        """Process no records and call no punctuators until ``resume``. If this is called before ``start``, the client
+        starts paused.
 
-        Everything else goes on: the client keeps its tasks and its state, reads ahead as far as its buffers allow,
-        commits what was processed, restores stores and takes part in rebalances. It applies to this client only, and
-        ends with it. The record at work, and perhaps some after it, are still processed. Source: KIP-834.
+        Everything else continues: the client keeps its tasks and its state, reads ahead as far as its buffers allow,
+        commits processed records, restores stores and takes part in rebalances. The pause applies to this client only,
+        and is not stored. The record at work, and perhaps some after it, are still processed. Source: KIP-834.
         """
         self._paused.set()
 
@@ -346,9 +347,9 @@ class Streams:
     def health(self, *, lag_max: int | None = None) -> Health:
         """Whether the client works (``live``) and others may rely on it (``ready``), with the reasons why not.
 
-        A client is ready when all its tasks are restored and run, and ``lag_max`` records at most wait in their inputs
-        (None: any number). It is not live after an error has ended it, and when a function of the program has not
-        returned for ``max_poll_interval_ms``: nothing but a new process helps then."""
+        A client is ready when all its tasks are restored and run, and the lag of their inputs is at most ``lag_max``
+        records (None: no limit). It is not live after an error has ended it, and when a function of the program has not
+        returned for ``max_poll_interval_ms``: then only a new process helps."""
         with self._changed:
             threads = list(self._threads)
             return health_of(
@@ -372,21 +373,21 @@ class Streams:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """The number of records that were moved to the dead-letter topic, skipped because they failed, or dropped, in
-        these words. Counts of 0 are left out. Records that a failure undoes since the last commit do not count."""
+        """The number of records that were moved to the dead-letter topic, skipped because they failed, or dropped: by
+        these words. Counts of 0 are left out. Records whose processing was undone by a failure do not count."""
         return {} if self._context is None else self._context.left_out.totals()
 
     @property
     def late_records(self) -> list[LateRecords]:
-        """The records that were dropped because they were too late for a window, by step: how many, how late, and the
-        grace that would have kept them. They count as ``left_out``, too, except those that a join has not dropped: they
-        were too late for records of the other stream alone."""
+        """The records that were too late for a window, by step: how many, how late, and the grace that would have kept
+        them. They count as ``left_out``, too, except records that a join has not dropped because they were too late
+        only for records of the other stream."""
         return [] if self._context is None else self._context.left_out.late()
 
     @property
     def joins(self) -> list[Unmatched]:
-        """The joins, each with the records that have found nothing, and whether any has found something. If none has,
-        it is logged, and in the last line of ``run``."""
+        """The joins, each with the number of records without a match, and whether any record has found one. A join in
+        which none has is logged, and named in the last line of ``run``."""
         return [] if self._context is None else self._context.left_out.unmatched()
 
     @property
@@ -396,7 +397,7 @@ class Streams:
 
     @property
     def last_failures(self) -> list[LeftOutRecord]:
-        """The last records that failed, and were skipped or moved to the dead-letter topic; the newest one first."""
+        """The last records that failed and were skipped or moved to the dead-letter topic; the newest one first."""
         return [] if self._context is None else self._context.left_out.last()
 
     @property
@@ -406,12 +407,12 @@ class Streams:
 
     @property
     def log_description(self) -> str:
-        """The log, for people; empty before the start."""
+        """A description of the log for people; empty before the start."""
         return "" if self._broker is None else self._broker.description
 
     def application_status(self) -> ApplicationStatus | None:
-        """The state of the application in all its processes, as the log shows it; None before the start. Asks the log,
-        which may take a while.
+        """The state of the application in all its processes, as the log shows it; None before the start. This asks the
+        log, which may take a while.
 
         Raises ``TopicError``, ``BrokerUnavailableError``, ``BrokerError``."""
         if self._context is None or self._broker is None:
@@ -441,7 +442,7 @@ class Streams:
         """True if the whole application has processed and committed all records: in every input topic, external
         and internal, the committed offset is the end offset, and no task of this client is being restored.
 
-        The results of all records are committed then, including cached ones. Wall-clock punctuators do not count,
+        Then the results of all records are committed, including cached ones. Wall-clock punctuators do not count,
         because they never end."""
         if self._state is not ClientState.RUNNING or self._context is None:
             return False
@@ -473,19 +474,19 @@ class Streams:
     ) -> LocalStore:
         """Read a store of the tasks that run in this process.
 
-        ``freshness``: ``latest`` reads all that the stream threads have processed, and waits for them; ``committed``
-        reads their last commits at once, thousands of keys a second. ``standbys``: committed reads may also come from
-        standbys of this process, of what has no running task here. ``at_least``: answers must include the input up to
-        this position, for which they may take until ``timeout`` (a timedelta or ms), as may an answer of busy threads.
-        Source: KIP-535, KIP-796.
+        ``freshness``: ``latest`` includes all records that the stream threads have processed, and waits for the
+        threads; ``committed`` reads their last commits without waiting, thousands of keys a second. ``standbys``:
+        committed reads may also use standbys of this process, for partitions without a running task here.
+        ``at_least``: answers must include the input up to this position. Until then, or until the threads answer, a
+        read waits for up to ``timeout`` (a timedelta or ms). Source: KIP-535, KIP-796.
 
         With ``headers``, entries of a store that keeps headers (``dsl_store_format``) include them; otherwise they do
         not.
 
         ``partitioner(key bytes, number of partitions)`` is the partitioner of the program that wrote the input
-        (``pystreams.partitioning.partition_for_key`` is that of Java's producers). It is needed to know that a key is
-        absent although other processes have other partitions. If the application itself has repartitioned the
-        records, it is not needed.
+        (``pystreams.partitioning.partition_for_key`` is that of Java's producers). With it, a read knows that a key is
+        absent although other processes have other partitions. It is not needed if the application itself has
+        repartitioned the records.
 
         Raises ``StateError`` for an unknown name, and for standbys with ``latest``.
         """
@@ -503,12 +504,12 @@ class Streams:
         )
 
     def endpoints(self, store: str) -> dict[int, Places]:
-        """By partition of a store, the member that has it and those that follow it as standbys, each with its
-        ``application_server``, as the group has announced them. Raises ``StateError`` for an unknown name."""
+        """For each partition of a store, the member that has it and the members that have standbys of it, each with its
+        ``application_server``, as last sent by the group. Raises ``StateError`` for an unknown name."""
         return self.store(store).places
 
     def _readers(self) -> list[StreamThread]:
-        """The threads that can read stores. Raises ``StateError`` for a client that never has any again."""
+        """The threads that can read stores. Raises ``StateError`` for a client that will never have any again."""
         if self._state in _ENDED:
             raise StateError(
                 "stores cannot be read through this client any more",
@@ -602,7 +603,7 @@ class Streams:
     # Internals
 
     def _progress_samples(self) -> list[Sample]:
-        """The metrics of what is known anyway."""
+        """The metrics that are computed from the progress."""
         threads = self.progress().threads
         return [
             Sample(names.CLIENT_STATE, (), _STATES.index(self._state)),

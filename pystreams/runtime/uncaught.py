@@ -1,4 +1,4 @@
-"""The user's handler decides what happens after a stream thread has failed."""
+"""Calls the user's handler, which decides what happens after a stream thread has failed."""
 
 from __future__ import annotations
 

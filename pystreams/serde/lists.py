@@ -89,7 +89,7 @@ class ListSerde(Serde["list[T | None]"]):
 
 
 class _MalformedError(Exception):
-    """The bytes are malformed; the text says how."""
+    """The bytes are malformed; the text is the reason."""
 
 
 def _read_variable(data: bytes, read: Callable[[bytes], T]) -> list[T | None]:

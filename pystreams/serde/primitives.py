@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn
 import msgspec
 
 from pystreams.errors import SerializationError
+from pystreams.plural import counted
 from pystreams.serde.base import WRITTEN_AS, Serde
 from pystreams.serde.schemas.finding import Schema
 
@@ -266,7 +267,7 @@ def fixed_width(serialize: Callable[[Any], bytes]) -> FixedWidth | None:
 
 def _wrong_length(kind: str, expected: int, data: bytes, topic: str) -> SerializationError:
     return SerializationError(
-        f"{expected} byte{'' if expected == 1 else 's'} expected for {kind}, {len(data)} found",
+        f"{counted(expected, 'byte')} expected for {kind}, {len(data)} found",
         where=f"topic {topic}",
         hint=WRITTEN_AS,
     )

@@ -85,7 +85,7 @@ _IMMUTABLE_CONTAINERS = (
 
 
 def _is_value(type_: Any) -> bool:
-    """Whether somebody gave a value, such as ``Order()`` or ``5``, in place of its type."""
+    """Whether the program has given a value, such as ``Order()`` or ``5``, instead of its type."""
     return not callable(type_) and type(type_).__module__ not in ("typing", "types")
 
 

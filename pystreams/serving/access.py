@@ -1,4 +1,4 @@
-"""Permission to read: everybody who reaches the address may read metrics and health; the rest needs the token."""
+"""Permission to read: every client of the address may read metrics and health; all other pages require the token."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from starlette.responses import Response
 
 from pystreams.serving.refusals import refusal
 
-#: A browser asks its user for a password when it is refused, and then sends it with the page's requests, too.
-#: Programs send the token as a bearer's; Chromium looks at one scheme alone.
+#: A browser that gets this challenge asks its user for a password, and then sends it with the page's requests, too.
+#: Programs send a bearer token; that scheme is not offered here, because Chromium considers only one scheme.
 _CHALLENGE: Final = 'Basic realm="pystreams: any user, the token as password", charset="UTF-8"'
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """``token``: the one that a request must bring, as ``Authorization: Bearer TOKEN``, or from a browser as the
-    password of any user; None: there is none. ``closed``: without a token nobody gets more than metrics and health,
-    because others reach the address."""
+    """``token``: the token that a request must have, as ``Authorization: Bearer TOKEN``, or from a browser as the
+    password of any user; None: there is none. ``closed``: if there is no token, only metrics and health are served,
+    because other machines can reach the address."""
 
     token: str | None = None
     closed: bool = False
 
     def refusal(self, authorization: str) -> Response | None:
-        """The answer to a request that brings this (empty: nothing) and may not pass; None: it may."""
+        """The answer to a request with this header Authorization (empty: it has none) that may not pass; None: it may
+        pass."""
         token = self.token
         if token is None:
             if not self.closed:
@@ -38,7 +39,7 @@ class Access:
                 why="others than programs of this machine reach it, and there is no token",
                 hint="start the application with --http-token-file FILE, or with --http-open if everybody may read",
             )
-        # In constant time: an answer that comes sooner would say how much of a token is right.
+        # Compare in constant time: otherwise the time of the answer would show how much of a token is right.
         if hmac.compare_digest(_given(authorization), token.encode()):
             return None
         return refusal(
@@ -52,7 +53,7 @@ class Access:
 
 
 def _given(authorization: str) -> bytes:
-    """The token that a request brings; empty if there is none."""
+    """The token in a request; empty if there is none."""
     scheme, _, given = authorization.partition(" ")
     match scheme.lower():
         case "bearer":

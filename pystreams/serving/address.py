@@ -25,14 +25,15 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Port 0 is any free one."""
+    """Host and port. Port 0 is any free port."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """``HOST:PORT``, or a port alone, which is of this machine only. Raises ``ConfigError``."""
+        """The address in ``HOST:PORT``, or in a port alone, which only this machine can reach. Raises
+        ``ConfigError``."""
         host, _, port = text.strip().rpartition(":")
         host = host.removeprefix("[").removesuffix("]") or LOOPBACK
         if not _PORT.fullmatch(port) or int(port) > 65_535:
@@ -40,7 +41,8 @@ class Address:
         return cls(host, int(port))
 
     def listen(self) -> socket.socket:
-        """A socket that listens. Raises ``ConfigError`` if there is no such address here, or if its port is in use."""
+        """A listening socket. Raises ``ConfigError`` if this machine does not have the address, or the port is in
+        use."""
         try:
             family, _, _, _, where = socket.getaddrinfo(
                 self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -61,8 +63,8 @@ class Address:
         return f"[{self.host}]" if ":" in self.host else self.host
 
     def reached_by_others(self) -> str | None:
-        """``host:port`` for other processes. For a wildcard address (``0.0.0.0``) it is that of the machine's
-        name; None if that is a loopback address."""
+        """The address for other processes, ``host:port``. For a wildcard address (``0.0.0.0``) it is the address of the
+        machine's name; None if that is a loopback address."""
         if self.host not in _ALL:
             return str(self)
         try:

@@ -27,10 +27,10 @@ def http_app(
     """An ASGI application with ``/stores``, ``/metrics``, ``/live``, ``/ready``, ``/lag`` and the live page of a
     client, to be mounted in one of Starlette, FastAPI or any other framework for ASGI, at any path.
 
-    ``token``: stores and the live page are read with it (``Authorization: Bearer TOKEN``); None: who may read is up to
-    the server around it. ``lag_max``: how many records may wait while ``/ready`` says yes; None: any number.
-    ``peers_tls``: how to ask other instances over HTTPS, and whom to trust there; None: they speak HTTP. It may be made
-    before the client is started, and answers until the process ends.
+    ``token``: stores and the live page require it (``Authorization: Bearer TOKEN``); None: the server around the
+    application decides who may read. ``lag_max``: the highest lag with which ``/ready`` succeeds; None: any.
+    ``peers_tls``: the TLS settings for requests to other instances over HTTPS; None: they use HTTP. The application may
+    be made before the client is started, and answers until the process ends.
     """
     peers = Peers(token, peers_tls)
     answerer = Instance(LocalStores(streams), peers.ask)

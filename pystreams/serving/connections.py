@@ -1,5 +1,5 @@
-"""One connection of the server, which takes no place for ever: it is ended when its peer does not go on in time, and
-before that when others need its place."""
+"""A connection of the server. It is ended if its peer is silent for too long, or earlier if there are too many
+connections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONNECTIONS_MAX: Final = 256
 #: ... and beyond this number, all of them at work, a new one is ended at once: each takes a descriptor of the process.
 CONNECTIONS_HELD_MAX: Final = CONNECTIONS_MAX + 64
 
-#: A peer has this time for a whole request, and as long to take what is ready for it.
+#: A peer has this time to send a whole request, and the same time to read an answer that is ready.
 CONNECTION_S: Final = 10.0
 
 #: The pages for which threads take turns more often, and the statuses of requests that were not refused.
@@ -35,9 +35,9 @@ HEAD_BYTES_MAX: Final = 16_384
 
 
 class Connection(HttpToolsProtocol):
-    """Ends itself when its peer does not send a whole request in time, or does not read. It does not end because an
-    answer takes long, or never ends. uvicorn limits only the time between requests, and does not limit the size of a
-    head."""
+    """A connection that ends itself if its peer does not send a whole request in time, or does not read. It does not
+    end because an answer takes long, or is endless. uvicorn itself limits only the time between requests, and does not
+    limit the size of a head."""
 
     def __init__(self, turns: QuickTurns, listener: Listener | None, *arguments: Any, **named: Any) -> None:
         """``listener``: the socket that has accepted the connection, if it waits for TLS handshakes."""
@@ -48,9 +48,9 @@ class Connection(HttpToolsProtocol):
         self._guards = self.app
         #: The connection ends at this time of the loop's clock; None: the server does not wait for the peer.
         self.ends_at: float | None = None
-        #: The timer for that. Requests change the time, but leave the timer, which is set again when it is early.
+        #: The timer for that. Requests change only the time. When the timer fires too early, it is set again.
         self._look: asyncio.TimerHandle | None = None
-        #: How much has come since the last whole head.
+        #: The number of bytes that have come since the last whole head.
         self._head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -88,15 +88,15 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Answers a request right here if nobody has to be waited for: that saves the task."""
-        # With requests behind this one, or with a client that does not read, the task takes them in turn.
+        """Answers a request without a task if the answer need not wait for anything."""
+        # If there are further requests, or if the client does not read, a task answers them in turn.
         can_write = not self.pipeline and not self.flow.write_paused
         answer = self._guards.answer_at_once(cast("Scope", cycle.scope)) if can_write else None
         if self.url.startswith(_STORES) and (answer is None or answer.status_code in _ANSWERED):
             self._turns.asked()
         if answer is None:
             if can_write:
-                # The guards have looked at this request.
+                # The guards have already checked this request.
                 app = self._guards.admitted
             task = self.loop.create_task(cycle.run_asgi(app))
             task.add_done_callback(self.tasks.discard)
@@ -155,6 +155,6 @@ class Connection(HttpToolsProtocol):
 
 
 def _longest_silent(connections: Iterable[Any]) -> Connection | None:
-    """The connection whose peer has been waited for for longest; None if none is waited for."""
+    """The connection whose peer the server has been waiting for for the longest time; None if it waits for none."""
     waiting = [(one.ends_at, one) for one in connections if one.ends_at is not None]
     return min(waiting, key=lambda waits: waits[0])[1] if waiting else None

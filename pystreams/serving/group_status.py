@@ -1,5 +1,5 @@
-"""The state of an application in all its processes, as the log knows it. The log may answer slowly, so a thread of its
-own asks it, and only while somebody wants to know."""
+"""The state of an application in all its processes, as the log knows it. The log may answer slowly, so a separate
+thread asks it, and only while there are requests for the state."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pystreams.runtime.group.application_status import ApplicationStatus
 
 log = logging.getLogger(__name__)
 
-#: The shortest time between two questions to the log.
+#: The shortest time between two requests to the log.
 _ASK_MS: Final = 3_000.0
 
 
 class Known(NamedTuple):
-    """The last answer of the log (None: there was none yet), and when it came. ``trouble``: why the log could not be
-    asked since."""
+    """The last answer of the log (None: there was none yet), and its time. ``trouble``: why later requests to the log
+    have failed."""
 
     status: ApplicationStatus | None = None
     at_ms: int = 0
@@ -28,7 +28,7 @@ class Known(NamedTuple):
 
 
 class GroupStatus:
-    """Asks the log now and then, for all who want to know. ``ask`` gives None before there is a log."""
+    """Asks the log, but not too often, for all callers. ``ask`` returns None before there is a log."""
 
     def __init__(self, ask: Callable[[], ApplicationStatus | None], clock: Clock) -> None:
         self._ask = ask
@@ -39,7 +39,7 @@ class GroupStatus:
         self._answered = threading.Condition()
 
     def latest(self) -> Known:
-        """The last answer, at once. Has the log asked again, if that was some time ago."""
+        """The last answer, at once. If it is some time old, the log is asked again."""
         now_ms = self._clock.monotonic_ms()
         with self._answered:
             if now_ms - self._asked_ms >= _ASK_MS and not self._asking:
@@ -48,7 +48,7 @@ class GroupStatus:
             return self._known
 
     def fresh(self, wait_s: float) -> Known:
-        """As ``latest``, after a wait for the log if it is being asked, of ``wait_s`` at most."""
+        """As ``latest``, but if the log is being asked, waits for its answer for up to ``wait_s``."""
         self.latest()
         with self._answered:
             self._answered.wait_for(lambda: not self._asking, wait_s)

@@ -1,4 +1,5 @@
-"""Every request passes here first. Most are refused, or answered, at once: without a task, a route or a thread."""
+"""The first check of every request. Most requests are refused or answered at once, without a task, a route or a
+thread."""
 
 from __future__ import annotations
 
@@ -15,19 +16,20 @@ from pystreams.serving.head import Head, path_of
 from pystreams.serving.health_pages import is_for_health
 from pystreams.serving.limits import one_too_many, size_refusal
 
-#: Answers a request that needs nobody to wait; None: it is not such a request.
+#: Answers a request whose answer need not wait for anything; None: it is not such a request.
 AtOnce = Callable[[Scope, Head], Response | None]
 
 #: A name, an IPv4 address, or an IPv6 address in brackets; perhaps a port.
 _HOST: Final = re.compile(r"([\w.-]+|\[[\da-fA-F:.]+\])(?::\d*)?", re.ASCII)
 
-#: The number of values of the header Host for which it is remembered whether they may pass.
+#: The number of values of the header Host for which the decision is cached.
 _HOSTS_REMEMBERED_MAX: Final = 64
 
 
 class Guards:
-    """The application of the server, for ASGI. Refuses requests for other hosts, of those who may not read, that are
-    too large, and one too many; ``at_once`` answers what it can, ``app`` all else."""
+    """The application of the server, for ASGI. Refuses requests for other hosts, requests without permission, requests
+    that are too large, and requests beyond the limit of their number. ``at_once`` answers the requests that it can,
+    ``app`` all others."""
 
     def __init__(
         self, app: ASGIApp, hosts: Sequence[str], access: Access, at_once: AtOnce | None = None
@@ -47,7 +49,7 @@ class Guards:
         await (self.answer_at_once(scope) or self.admitted)(scope, receive, send)
 
     async def admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Has a request answered for which ``answer_at_once`` has nothing."""
+        """Have a request answered for which ``answer_at_once`` has no answer."""
         if is_for_health(path_of(scope)):
             await self._app(scope, receive, send)
             return
@@ -62,7 +64,7 @@ class Guards:
             self._at_work -= 1
 
     def answer_at_once(self, scope: Scope) -> Response | None:
-        """The answer to a request, if there is one for which nobody has to be waited for."""
+        """The answer to a request, if the answer need not wait for anything."""
         head = Head(scope)
         refused = self._refusal(scope, head)
         if refused is not None or self._at_once is None:
@@ -77,7 +79,7 @@ class Guards:
 
 
 def _among(hosts: set[str]) -> Callable[[str], bool]:
-    """Whether a header Host names one of these hosts, at whatever port."""
+    """A function that returns whether a header Host names one of these hosts, with any port."""
 
     @lru_cache(_HOSTS_REMEMBERED_MAX)
     def is_among(header: str) -> bool:

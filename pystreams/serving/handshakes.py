@@ -1,5 +1,5 @@
-"""TLS handshakes: a peer has a time for its own, and a connection counts from the moment when it is accepted. asyncio
-shows a connection only after its handshake, and uvicorn sets no time for it."""
+"""TLS handshakes with a time limit. A connection counts from the moment at which it is accepted. asyncio shows a
+connection only after its handshake, and uvicorn does not limit the time of a handshake."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ HANDSHAKE_S: Final = 10.0
 
 
 class Listener(socket.socket):
-    """A socket that listens, and knows its connections that are open. Where there are too many, a new one takes the
-    place of the one that has been at its handshake for longest."""
+    """A listening socket that knows its open connections. If there are too many, a new connection replaces the one
+    whose handshake has been going on for the longest time."""
 
     def __init__(self, listening: socket.socket, open_max: int) -> None:
-        """Takes the place of ``listening``. Of more than ``open_max`` connections, those at their handshakes end."""
+        """Takes the place of ``listening``. If there are more than ``open_max`` connections, those in their handshakes
+        end."""
         super().__init__(listening.family, listening.type, listening.proto, listening.detach())
         self._open_max = open_max
         self._open: WeakSet[_Accepted] = WeakSet()
-        #: Those whose handshake has not ended, by descriptor, in the order in which they came.
+        #: The connections in their handshakes, by descriptor, in the order in which they were accepted.
         self._in_handshake: WeakValueDictionary[int, _Accepted] = WeakValueDictionary()
 
     def accept(self) -> tuple[socket.socket, Any]:
@@ -35,7 +36,8 @@ class Listener(socket.socket):
             # The peer may have reset the connection already.
             with suppress(OSError):
                 oldest.shutdown(socket.SHUT_RDWR)
-            # The event loop takes this for the end of those that wait, ends the oldest, and comes back.
+            # The event loop takes this as the end of the waiting connections. It then ends the oldest one, and accepts
+            # the new one in its next round.
             raise BlockingIOError
         connection, address = super().accept()
         accepted = _Accepted(connection, self)
@@ -48,13 +50,13 @@ class Listener(socket.socket):
         self._in_handshake.pop(descriptor, None)
 
     def closes(self, accepted: _Accepted) -> None:
-        """The connection is being closed, and has its descriptor still."""
+        """The connection is being closed, but still has its descriptor."""
         self._open.discard(accepted)
         self._in_handshake.pop(accepted.fileno(), None)
 
 
 class _Accepted(socket.socket):
-    """A connection. When it is closed, its listener forgets it."""
+    """An accepted connection. When it is closed, its listener forgets it."""
 
     def __init__(self, connection: socket.socket, listener: Listener) -> None:
         """Takes the place of ``connection``."""
@@ -67,7 +69,7 @@ class _Accepted(socket.socket):
 
 
 class Server(uvicorn.Server):
-    """Listens on sockets that it is given, and ends handshakes that take too long. Has no lifespan."""
+    """Listens on given sockets, and ends handshakes that take too long. Has no lifespan."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         config = self.config

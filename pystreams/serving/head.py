@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.types import Scope
 
-#: The headers by the names of their fields. Of those that are given twice the first counts.
+#: The headers by the names of their fields. If a header occurs twice, the first one counts.
 _FIELDS: Final = {
     b"host": "host",
     b"authorization": "authorization",
@@ -18,14 +18,14 @@ _FIELDS: Final = {
 
 
 def path_of(scope: Scope) -> str:
-    """The path of a request, as the pages of the application have it: where the application is mounted, its own paths
-    follow that of the mount."""
+    """The path of a request within the pages of the application. If the application is mounted, its own paths follow
+    the path of the mount."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", ""))
 
 
 class Head:
-    """The path of a request, and the headers that decide about it (empty: it does not have one)."""
+    """The path of a request, and the headers that decide about it (empty: the request does not have the header)."""
 
     __slots__ = ("accept", "authorization", "content_length", "host", "part", "path", "transfer_encoding")
 

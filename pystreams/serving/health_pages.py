@@ -1,5 +1,5 @@
 """``/metrics``, ``/live``, ``/ready``, ``/lag`` and ``/threads``: for Prometheus, Kubernetes, KEDA and ``pystreams
-status``, who bring no token."""
+status``, which send no token."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ R = TypeVar("R")
 
 PATHS: Final = ("/metrics", "/live", "/ready", "/lag", "/threads")
 
-#: The number of threads that answer probes and scrapes. Other pages have threads of their own, so they cannot take
-#: these away.
+#: The number of threads that answer probes and scrapes. Other pages have their own threads, so they cannot occupy
+#: these.
 _THREADS: Final = 16
 
-#: The number of requests that may wait at once for a page that is slow at times; more get 503. Each of these pages has
-#: threads of its own.
+#: The number of requests that may wait at the same time for a page that may be slow; further ones get 503. Each of
+#: these pages has its own threads.
 _WAITING_MAX: Final = 8
 _MANY: Final = f"{_WAITING_MAX} others wait for it"
 
@@ -37,14 +37,15 @@ def is_for_health(path: str) -> bool:
 
 
 class _Few:
-    """Makes the answers of a page that may have to wait, as ``/lag`` for the log and ``/threads`` for the workers."""
+    """Makes the answers of a page that may have to wait: ``/lag`` waits for the log, and ``/threads`` for the
+    workers."""
 
     def __init__(self) -> None:
         self._waiting = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether as many requests wait as may."""
+        """Whether no further request may wait."""
         return self._waiting >= _WAITING_MAX
 
     async def wait_for(self, answer: Callable[[], R]) -> R:
@@ -55,14 +56,14 @@ class _Few:
         finally:
             self._waiting -= 1
 
-    # It belongs to the event loop, which does not run yet while this object is made.
+    # Made at the first use, because it belongs to the event loop, which does not run yet when this object is made.
     @cached_property
     def _limiter(self) -> CapacityLimiter:
         return CapacityLimiter(_WAITING_MAX)
 
 
 class HealthPages:
-    """The answers of these pages. Each is made in a thread, because it may wait for a lock of the client."""
+    """The answers of these pages. Each answer is made in a thread, because it may wait for a lock of the client."""
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
@@ -115,8 +116,8 @@ class HealthPages:
 
 
 def _unknown(thing: str, why: str) -> Response:
-    """The answer when ``thing`` ("the lag is") is not known. It is not a lag of 0: an autoscaler would end most
-    processes."""
+    """The answer if ``thing`` ("the lag is") is not known. It must not be a lag of 0, because an autoscaler would then
+    end most processes."""
     return refusal(
         503, "unknown", f"{thing} not known now", why=why, hint="ask again in a moment", **RETRY_AFTER
     )

@@ -1,7 +1,7 @@
-"""How far an application is behind, in all its processes, as ``/lag`` shows it to those who choose how many there are.
+"""The lag of an application in all its processes, which ``/lag`` shows, for example to an autoscaler.
 
-The numbers are those of ``pystreams lag``: what is in the inputs and repartition topics behind the committed offsets.
-Whichever process is asked, it answers for all.
+The numbers are those of ``pystreams lag``: the records in inputs and repartition topics after the committed offsets.
+Each process answers for all processes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ KEPT_MS: Final = 30_000
 
 
 class Lag(msgspec.Struct, frozen=True, tag=True):
-    """``lag`` records are not committed yet, of which ``topics`` has those of each topic, at the time ``at_ms``. None:
-    that is not known, and ``why`` says why."""
+    """The number of records that were not committed at ``at_ms``: ``lag`` in total, ``topics`` by topic. None: it is
+    not known, and ``why`` is the reason."""
 
     lag: int | None
     topics: dict[str, int] = {}
@@ -32,8 +32,8 @@ class Lag(msgspec.Struct, frozen=True, tag=True):
 
 
 def lag_now(group: GroupStatus, clock: Clock, wait_s: float = WAIT_S) -> Lag:
-    """The lag, after a wait of ``wait_s`` for the log at most. It may be asked for as often as anybody likes: the log
-    is asked every three seconds at most."""
+    """The lag; waits for the log for up to ``wait_s``. It may be called as often as desired, because the log is asked
+    at most every three seconds."""
     known = group.fresh(wait_s)
     if known.status is None:
         return Lag(None, why=known.trouble or "the log has not answered yet")

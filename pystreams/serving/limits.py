@@ -1,5 +1,5 @@
-"""The limits of requests: they have no body, because all of them only read, their paths are not endless, and not too
-many are at work at once."""
+"""The limits of requests: they have no body, because all of them only read; the length of their paths and the number of
+requests at the same time are limited."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from starlette.types import Scope
 from pystreams.serving.head import Head
 from pystreams.serving.refusals import RETRY_AFTER, refusal
 
-#: The largest number of requests at once; more get 503. Probes do not count: they show why all others wait.
+#: The largest number of requests at the same time; further ones get 503. Probes do not count, because they show why the
+#: others wait.
 REQUESTS_MAX: Final = 256
 
 #: The largest path, with its parameters.
@@ -21,8 +22,7 @@ _NO_BODY: Final = ("", "0")
 
 
 def size_refusal(scope: Scope, head: Head) -> Response | None:
-    """The answer to a request that is larger than it may be, before anything of its body is read: the connection ends
-    with it."""
+    """The answer to a request that is too large. It comes before the body is read, and ends the connection."""
     if head.content_length not in _NO_BODY or head.transfer_encoding:
         hint = "send a GET request, with its parameters in the URL"
         return refusal(413, "body", "a request has no body here", hint=hint, Connection="close")
@@ -34,7 +34,7 @@ def size_refusal(scope: Scope, head: Head) -> Response | None:
 
 
 def one_too_many(at_work: int) -> Response | None:
-    """The refusal of a request if too many others are at work; None: there is room for it."""
+    """The refusal of a request if too many others are in progress; None: the request may proceed."""
     if at_work < REQUESTS_MAX:
         return None
     why = f"{REQUESTS_MAX} requests are at work"

@@ -1,4 +1,4 @@
-"""All pages of an application, at one address. Each module of pages brings its routes."""
+"""All pages of an application, at one address. Each module of pages has its own routes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def pages(
     access: Access | None = None,
     live_page: LivePage | None = None,
 ) -> Guards:
-    """The pages of an application. Requests must be for one of ``hosts`` (``*``: any): where only programs of the same
-    machine may read, no web site must come in through a browser, under a name of its own. Without ``answerer`` no
-    stores are served, without ``live_page`` there is none."""
+    """The pages of an application. Requests must be for one of ``hosts`` (``*``: any): if only programs of this machine
+    may read, this prevents that a web site reads through a browser under its own name. Without ``answerer`` no stores
+    are served, without ``live_page`` there is no live page."""
     paths = [*health_pages.PATHS]
     routes: list[BaseRoute] = [*health_pages.HealthPages(watched).routes()]
     if answerer is not None:

@@ -1,13 +1,13 @@
-"""Why a query of a store has no result.
+"""The errors of queries of a store.
 
 QueryError
 ├── BadQueryError         the request is wrong
 ├── UnknownStoreError     the application has no store of that name
-├── AbsentError           the store has nothing under that key
+├── AbsentError           the store has no entry of that key
 ├── NotAcceptableError    the answer does not exist in that form
 ├── UnreachableError      a part of the store cannot be read now; ask again
 ├── TooSlowError          the answer would take too long
-└── FailedError           what is in the store cannot be shown, whoever asks how often
+└── FailedError           the content of the store cannot be shown; another request will fail, too
 
 Each has the status with which HTTP answers.
 """
@@ -46,40 +46,40 @@ class UnknownStoreError(QueryError):
 
 
 class AbsentError(QueryError):
-    """The store has nothing under the key: all partitions that could have it were read."""
+    """The store does not have the key: all partitions that could have it were read."""
 
     status, code = 404, "absent"
 
 
 class NotAcceptableError(QueryError):
-    """The answer cannot be given in the form that was asked for."""
+    """The answer does not exist in the requested form."""
 
     status, code = 406, "not-acceptable"
 
 
 class UnreachableError(QueryError):
-    """A part of the store that the answer needs cannot be read now, as during a rebalance."""
+    """A part of the store that the answer needs cannot be read now, for example during a rebalance."""
 
     action = "retry"
     status, code = 503, "unreachable"
 
 
 class TooSlowError(QueryError):
-    """The answer was not complete in the time that a query has."""
+    """The answer was not complete within the time limit of queries."""
 
     action = "retry"
     status, code = 503, "too-slow"
 
 
 class FailedError(QueryError):
-    """Reading the store failed, and would again, as with a serde that cannot read what is there."""
+    """A read of the store has failed, and would fail again, for example because a serde cannot read an entry."""
 
     status, code = 500, "failed"
 
 
 def as_query_error(error: Exception) -> QueryError:
-    """The error for whatever was raised in the middle of a query. An application that ends, and the like, may answer
-    later; what a serde cannot read stays as it is."""
+    """The error for an exception during a query. If the application is ending, or the like, a later request may
+    succeed; if a serde cannot read an entry, it will not."""
     if isinstance(error, QueryError):
         return error
     if isinstance(error, StreamsError):
@@ -99,8 +99,8 @@ def unknown_store(name: str, known: Iterable[str]) -> UnknownStoreError:
 
 
 def nothing_under(key: str, store: str, read: str, kept_from_ms: int | None) -> AbsentError:
-    """The error for a key under which there is nothing. ``read``: what was read. ``kept_from_ms``: windows that began,
-    or sessions that ended, before this time have expired (0 or None: none that is known of)."""
+    """The error for a key without entries. ``read``: what was read. ``kept_from_ms``: windows that began, or sessions
+    that ended, before this time have expired (0 or None: none are known to have expired)."""
     expired = f"; nothing from before {show_time(kept_from_ms)} is kept any longer" if kept_from_ms else ""
     error = AbsentError(f"store {store} has nothing under the key {key[:200]!r}", why=f"{read}{expired}")
     if kept_from_ms:
@@ -109,6 +109,6 @@ def nothing_under(key: str, store: str, read: str, kept_from_ms: int | None) -> 
 
 
 def query_error(code: str, what: str, *, where: str, why: str, hint: str) -> QueryError:
-    """The error with this code, which another process has raised."""
+    """The error with this code that another process has raised."""
     kinds = {kind.code: kind for kind in QueryError.__subclasses__()}
     return kinds.get(code, UnreachableError)(what, where=where, why=why, hint=hint)

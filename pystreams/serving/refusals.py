@@ -1,4 +1,4 @@
-"""Requests that are refused: the reason and the advice, in one JSON form.
+"""Answers to requests that are refused: the reason and the advice, in one JSON form.
 
     {"code": "absent", "error": "store counts has no key 'x'", "why": "...", "hint": "..."}
 
@@ -49,19 +49,19 @@ def answer_to(error: QueryError) -> Response:
 
 
 async def query_refused(_request: Request, error: Exception) -> Response:
-    """The answer to a query without a result, or to one that failed, as while the application ends."""
+    """The answer to a query without a result, or to one that failed, for example because the application is ending."""
     return answer_to(as_query_error(error))
 
 
 async def path_refused(_request: Request, error: Exception) -> Response:
-    """The answer to a path that is not there, and to a method other than GET."""
+    """The answer to an unknown path, and to a method other than GET."""
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, "refused")
     hint = "GET / lists the paths; a key is at /stores/STORE/keys/KEY" if error.status_code == 404 else ""
     return refusal(error.status_code, code, error.detail, hint=hint, **dict(error.headers or {}))
 
 
-#: They are ``async`` because none of them waits: none takes a thread from pages that do.
+#: They are ``async``, so that they use no thread: none of them waits.
 HANDLERS: Final = {
     QueryError: query_refused,
     Exception: query_refused,

@@ -1,4 +1,4 @@
-"""The HTTP server: a thread beside the application, which it never holds up."""
+"""The HTTP server: a separate thread, which never blocks the application."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _END_S: Final = 5.0
 #: A connection without a request is kept for this time after the last answer.
 _KEEP_ALIVE_S: Final = 5
 
-#: The names of this machine, for itself.
+#: The names of this machine for its own programs.
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 class HttpServer:
-    """Serves the pages of an application from ``with`` to its end."""
+    """Serves the pages of an application within a ``with`` block."""
 
     def __init__(
         self,
@@ -47,10 +47,10 @@ class HttpServer:
         open_to_all: bool = False,
         tls: Tls | None = None,
     ) -> None:
-        """Listens from now on, so that a wrong address is known before the application starts. ``answerer``: the stores
-        (None: they are not served). ``peers``: how the live page asks other instances (None: it does not). ``token``,
-        ``open_to_all``: who may read stores and the page at an address that others reach; so may everybody whose
-        certificate ``tls`` accepts. Raises ``ConfigError``."""
+        """Listens at once, so that a wrong address is noticed before the application starts. ``answerer``: the stores
+        (None: they are not served). ``peers``: for requests of the live page to other instances (None: there are none).
+        If other machines can reach the address, stores and the page may be read with the ``token``, with a certificate
+        that ``tls`` accepts, or by everybody if it is ``open_to_all``. Raises ``ConfigError``."""
         if tls is not None:
             tls.check()
         client_ca = None if tls is None else tls.client_ca
@@ -61,13 +61,14 @@ class HttpServer:
         bound, port = self._socket.getsockname()[:2]
         self.address = Address(address.host, port)
         self.url = f"{'http' if tls is None else 'https'}://{self.address}"
-        #: Whether only programs of this machine reach it.
+        #: Whether only programs of this machine can reach it.
         self.is_loopback = ipaddress.ip_address(bound).is_loopback
-        #: Whether it knows who asks, by a token or a certificate.
+        #: Whether it authenticates clients by a token or a certificate.
         self.has_proof = token is not None or client_ca is not None
-        #: Whether it serves metrics and health alone.
+        #: Whether it serves only metrics and health.
         self.closed = not (self.is_loopback or self.has_proof or open_to_all)
-        #: Where other instances can ask for stores: ``host:port``; None: nowhere, as far as it is known.
+        #: The address at which other instances can query stores, ``host:port``; None: there is none, or it is not
+        #: known.
         self.endpoint = None if self.closed else self.address.reached_by_others()
         hosts = (*_OWN_NAMES, address.name) if self.is_loopback else ("*",)
         self._turns = QuickTurns()
@@ -104,7 +105,7 @@ class HttpServer:
     ) -> None:
         self._live_page.events.end()
         self._server.should_exit = True
-        # A page may wait for a lock of the client for longer than anybody wants to wait for the end.
+        # With a timeout, because a page may wait for a lock of the client for long.
         self._thread.join(_END_S)
         self._socket.close()
 

@@ -30,7 +30,7 @@ _STATUS_CHARACTERS_MAX: Final = 500
 
 
 class SystemdNotifier:
-    """Sends systemd the state of an application from ``with`` to its end, in a thread of its own."""
+    """Sends systemd the state of an application within a ``with`` block, in its own thread."""
 
     def __init__(self, watched: Watched, environment: Mapping[str, str], clock: Clock) -> None:
         self._watched = watched
@@ -39,7 +39,7 @@ class SystemdNotifier:
         watchdog = environment.get("WATCHDOG_USEC", "")
         patience_ms = int(watchdog) / 1000 if watchdog.isdecimal() else 0.0
         ours = environment.get("WATCHDOG_PID", "") in ("", str(os.getpid()))
-        #: How often to give a sign of life: twice as often as systemd wants one. None: it wants none.
+        #: The interval of watchdog notifications: half of the time that systemd demands. None: it demands none.
         self._watchdog_ms = patience_ms / 2 if patience_ms and ours else None
         self._signed_ms = -math.inf
         self._ready = False
@@ -68,7 +68,7 @@ class SystemdNotifier:
             try:
                 self._look()
             except Exception:
-                # An end of this thread would end the signs of life, and systemd would kill a healthy application.
+                # This thread must not end: without watchdog notifications systemd would kill a healthy application.
                 log.exception("the application's health is not known")
             if self._ending.wait(look_s):
                 return

@@ -32,9 +32,9 @@ class RestoreState(msgspec.Struct, frozen=True):
 
 
 class ThreadNow(msgspec.Struct, frozen=True):
-    """A thread. It is at ``part`` of its round (``group``, ``poll``, ``process``, ``commit``; ``nothing`` before the
-    first), for ``part_ms`` so far, with ``task`` if it is known. ``polled_ms``, ``committed_ms``: the time since its
-    last poll and commit ended; None: there was none yet."""
+    """A thread. It has been in ``part`` of its round (``group``, ``poll``, ``process``, ``commit``; ``nothing`` before
+    the first) for ``part_ms``, with ``task`` if it is known. ``polled_ms``, ``committed_ms``: the time since the end of
+    its last poll and of its last commit; None: there was none yet."""
 
     name: str
     state: str

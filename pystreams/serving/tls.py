@@ -1,4 +1,4 @@
-"""HTTPS: the certificate of a server, and whom those trust who ask one."""
+"""HTTPS: the certificate of a server, and the trust of clients in servers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pystreams.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The files (PEM) of a server's certificate, with those between it and its root, and of its key. ``ca``: the
-    authorities that have signed those of the other instances; None: those that the system trusts, or the server's own
-    certificate, which all instances may have. ``client_ca``: the authorities that have signed the certificates of those
-    who may ask the server; None: it wants none."""
+    """The files (PEM) of a server's certificate chain (without the root) and of its key. ``ca``: the authorities that
+    have signed the certificates of the other instances; None: the authorities that the system trusts, or the server's
+    own certificate, which all instances may share. ``client_ca``: the authorities that have signed the certificates of
+    permitted clients; None: clients need no certificate."""
 
     certificate: Path
     key: Path
@@ -27,8 +27,8 @@ class Tls:
         _show(context, self.certificate, self.key, "HTTP server")
 
     def trusting(self) -> ssl.SSLContext:
-        """How to ask the other instances: as a client that shows the server's certificate if it is asked for one.
-        Raises ``ConfigError``."""
+        """The TLS context for requests to the other instances, which shows the server's certificate on demand. Raises
+        ``ConfigError``."""
         context = asking(self.ca, self.certificate, self.key)
         if self.ca is None:
             context.load_verify_locations(self.certificate)
@@ -36,9 +36,9 @@ class Tls:
 
 
 def asking(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
-    """How a client asks a server. ``ca``: whom it trusts; None: the authorities that the system trusts. ``certificate``
-    and ``key``: what it shows to a server that wants to know who asks; None: nothing. All are PEM files. Raises
-    ``ConfigError`` if they cannot be used."""
+    """The TLS context of a client. ``ca``: the authorities that it trusts; None: those that the system trusts.
+    ``certificate`` and ``key``: shown to a server that demands a client certificate; None: there is none. All are PEM
+    files. Raises ``ConfigError`` if they cannot be used."""
     context = _trusting(ssl.Purpose.SERVER_AUTH, ca)
     if certificate is not None:
         _show(context, certificate, key, "client")

@@ -1,4 +1,4 @@
-"""The token with which stores are read, in a file: the application and those who ask have it."""
+"""Reads the token for access to stores from a file, which the application and its clients share."""
 
 from __future__ import annotations
 

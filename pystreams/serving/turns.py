@@ -1,7 +1,7 @@
-"""How often the threads of this process take turns, while others ask it for something.
+"""Lets the threads of this process switch more often while requests come.
 
-After each system call, a thread waits until another one that computes has had the interpreter for the switch interval:
-5 ms by default. A server needs three system calls for one request.
+After each system call, a thread waits until a computing thread has held the interpreter for the switch interval: 5 ms
+by default. A server needs three system calls for one request.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import sys
 from math import isclose
 from typing import Final
 
-#: The switch interval while requests come. With a shorter one, changes between threads would take more time than it
-#: saves.
+#: The switch interval while requests come. With a shorter one, the switches would take more time than it saves.
 QUICK_S: Final = 0.002
 
 #: The interval stays that short for this time after the last request.
@@ -23,7 +22,7 @@ class QuickTurns:
     """Shortens the switch interval of the process while requests come. Used in one event loop."""
 
     def __init__(self) -> None:
-        #: The interval that was shortened; None: nothing was.
+        #: The interval before it was shortened; None: it is not shortened.
         self._usual_s: float | None = None
         self._ends_at = 0.0
         self._end: asyncio.TimerHandle | None = None
@@ -40,7 +39,7 @@ class QuickTurns:
             self._end = loop.call_at(self._ends_at, self._end_if_quiet)
 
     def end(self) -> None:
-        """Restore the interval, unless somebody else has changed it meanwhile."""
+        """Restore the interval, unless other code has changed it meanwhile."""
         if self._end is not None:
             self._end.cancel()
             self._end = None

@@ -1,4 +1,4 @@
-"""The things that the pages show."""
+"""The interface through which the pages read an application."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Watched(Shown, Protocol):
         ...
 
     def lag(self) -> Lag:
-        """How far the application is behind, in all its processes. Takes a few seconds at most."""
+        """The lag of the application in all its processes. Takes a few seconds at most."""
         ...
 
     def threads(self) -> Sequence[ClientThreads]:
@@ -36,7 +36,7 @@ class Watched(Shown, Protocol):
 
 
 class WatchedClient:
-    """The client of this process. ``lag_max``: how many records may wait while it is ready; None: any number."""
+    """The client of this process. ``lag_max``: the highest lag with which it is ready; None: any lag."""
 
     def __init__(self, streams: Streams, lag_max: int | None) -> None:
         self._streams = streams

@@ -1,9 +1,10 @@
 """Empties stores whose local content is so old that deletions may have been missed.
 
-A compacted topic keeps the record that deletes a key (a tombstone) for ``delete.retention.ms`` only. Content that was
-complete before that would keep the key for ever: the records that follow it do not say any more that the key is gone.
-So beside the content of each store is the last time at which it was known to be complete, or at which its restore from
-the beginning began, and past that age it is restored from the beginning. Kafka Streams has this gap.
+A compacted topic keeps the record that deletes a key (a tombstone) only for ``delete.retention.ms``. Local content that
+is older would keep the key for ever, because the later records of the topic do not include the tombstone any more. So
+each store has, beside its content, the last time at which it was known to be complete, or at which its restore from the
+beginning began. If that is longer ago than the topic keeps tombstones, it is restored from the beginning. Kafka Streams
+has this gap.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ _COMPLETE: Final = b"complete/"
 
 
 class Age:
-    """Knows the time, and how long the topics that stores are restored from keep tombstones."""
+    """Compares the times of stores with the retention of tombstones in the topics from which they are restored."""
 
     def __init__(self, clock: Clock, kept_ms: Callable[[str], int | None]) -> None:
-        """``kept_ms`` gives that for a store by its name; None: its topic is not compacted. Called only for content
-        that is not new. Raises what asking the log raises."""
+        """``kept_ms`` returns for a store, by its name, how long (ms) its topic keeps tombstones; None: the topic is
+        not compacted. It is called only for content that is not new, and may raise the errors of the log."""
         self._clock = clock
         self._kept_ms = kept_ms
 
     def stamps(self, stores: Iterable[str]) -> dict[bytes, bytes]:
-        """The metadata entries of stores that are complete now, or are begun with."""
+        """The metadata entries of stores that are complete now, or whose restore begins now."""
         now = pack_int64(self._clock.now_ms())
         return {_COMPLETE + store.encode(): now for store in stores}
 
@@ -58,7 +59,7 @@ class Age:
                     age_ms / 3_600_000,
                     kept_ms / 3_600_000,
                 )
-            # If the process is killed in between, the old time makes the next start do this again.
+            # If the process is killed meanwhile, the next start finds the old time, and does this again.
             marks = list(marks_of(spec.name, stored))
             database.write((), metadata=dict.fromkeys(marks))
             database.empty(spec.name)

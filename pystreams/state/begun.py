@@ -1,7 +1,7 @@
 """Detects local state from before the store's content was reset or replaced, and removes it.
 
-Each machine does so when it opens a task: a mark beside the store names the beginning that the store's content follows.
-If the process is killed meanwhile, the mark is missing, and the next start repeats the work.
+Each machine does so when it opens a task: a mark beside a store identifies the reset or replacement after which the
+store's content began. If the process is killed meanwhile, the mark is missing, and the next start repeats the work.
 """
 
 from __future__ import annotations

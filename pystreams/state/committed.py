@@ -6,9 +6,9 @@
     └─────────────────────────────────┘           in memory: the table itself, between two commits
                                                 └──────────────────────────────────────────────┘
 
-A *view* is a read-only store of the same kind, without a cache, over the committed entries alone, with the stream time
-of that commit. So all methods that read work as in the task's own thread, and a reader sees one commit, never half of
-one.
+A *view* is a read-only store of the same kind, without a cache, over only the committed entries, with the stream time
+of that commit. So all reading methods work as in the task's own thread, and a reader sees a whole commit, never a part
+of one.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ R = TypeVar("R")
 #: By partition of the task's inputs, the offset up to which the stores hold it (exclusive).
 Offsets: TypeAlias = Mapping[TopicPartition, int]
 
-#: A reader of many entries checks after each batch of this size whether the task closes.
+#: A reader of many entries checks after each batch of this size whether the task is about to close.
 _ENTRIES_AT_ONCE: Final = 1_000
 
 
 class CommittedAnswer(NamedTuple, Generic[R]):
-    """The result of a read, and the offsets of the commit that it belongs to."""
+    """The result of a read, and the offsets of the commit from which it was read."""
 
     result: R
     offsets: Offsets
@@ -59,12 +59,13 @@ class _View:
         self.table = table
         self.offsets = offsets
         self.readers = 0
-        #: Whether somebody has read it: only then does the next commit publish another one.
+        #: Whether a reader has used it. If none has, the next commit publishes no other one.
         self.used = False
         self.retired = False
 
     def release_if_free(self) -> None:
-        """A snapshot keeps its database open, so it does not wait for the garbage collector."""
+        """Release the view if it is not used any more. This does not wait for the garbage collector, because a snapshot
+        keeps its database open."""
         if self.retired and not self.readers:
             self.store.close()
             if isinstance(self.table, RocksSnapshot):
@@ -72,8 +73,8 @@ class _View:
 
 
 class CommittedStores:
-    """The views of one task's stores. ``changing`` and ``close`` are for the thread that writes the stores, all else
-    for any thread. Nobody can read before ``open`` and after ``close``."""
+    """The views of one task's stores. Only the thread that writes the stores calls ``open``, ``changing``, ``closed``
+    and ``close``; any thread may call the other methods. Reads return nothing before ``open`` and after ``close``."""
 
     def __init__(self) -> None:
         self._makers: dict[str, Callable[[], tuple[Store, RocksSnapshot | MemoryTable]]] = {}
@@ -88,7 +89,8 @@ class CommittedStores:
         self._changing = threading.RLock()
         #: Guards the fields above, for moments only.
         self._fields = threading.RLock()
-        #: The same lock, to wait for new views, and for the last reader to leave. Its own ``with`` is slower.
+        #: A condition with the same lock, to wait for new views, and for the last reader to leave. ``with`` on the
+        #: condition is slower than on the lock.
         self._gate = threading.Condition(self._fields)
 
     def add(self, context: StoreContext, layer: Layer, table: RocksTable | MemoryTable) -> None:
@@ -101,15 +103,15 @@ class CommittedStores:
     # The thread that writes the stores
 
     def open(self, offsets: Offsets | None = None) -> None:
-        """Let readers in. ``offsets``: those of the last commit; None: as they were."""
+        """Permit reads. ``offsets``: those of the last commit; None: unchanged."""
         with self._changing, self._fields:
             self._is_open = True
             self._begin_commit(offsets)
 
     @contextmanager
     def changing(self, offsets: Offsets | None = None) -> Iterator[None]:
-        """The tables go from one commit to the next within this block, whose ``offsets`` are given (None: as before).
-        If it fails, nobody can read any more."""
+        """A context in which the tables change from one commit to the next. ``offsets`` are those of the next one
+        (None: unchanged). If the block fails, reads are not possible any more."""
         with self._changing:
             try:
                 yield
@@ -125,7 +127,7 @@ class CommittedStores:
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Nobody reads within this block, in which the database is opened anew."""
+        """A context without reads, in which the database is opened again."""
         was_open = self._is_open
         self.close()
         yield
@@ -133,7 +135,7 @@ class CommittedStores:
             self.open()
 
     def close(self) -> None:
-        """Let no reader in, and wait until the last one has left."""
+        """Permit no new reads, and wait for the end of the last one."""
         with self._gate:
             self._is_open = False
             self._mark = object()
@@ -144,7 +146,7 @@ class CommittedStores:
             self._views.clear()
 
     def _begin_commit(self, offsets: Offsets | None) -> None:
-        """Readers read the tables as they are now, with these offsets (None: as they were)."""
+        """Let readers read the tables as they are now, with these offsets (None: unchanged)."""
         self._mark = object()
         if offsets is not None:
             self._offsets = offsets
@@ -162,11 +164,11 @@ class CommittedStores:
 
     def read(self, name: str, read: Callable[[Any], R]) -> CommittedAnswer[R] | None:
         """The result of ``read`` for a store as of the last commit; an iterator is read to its end. None if the task is
-        closed, or does not run yet. Raises what ``read`` raises, and ``StateError`` if the task closes meanwhile."""
+        closed, or does not run yet. Raises the errors of ``read``, and ``StateError`` if the task closes meanwhile."""
         return self._read(name, read, waits=True)
 
     def read_at_once(self, name: str, read: Callable[[Any], R]) -> CommittedAnswer[R] | None:
-        """As ``read``; None also if the reader would have to wait, as while a commit is being written."""
+        """As ``read``, but also None if the reader would have to wait, for example for a commit to be written."""
         return self._read(name, read, waits=False)
 
     def _read(self, name: str, read: Callable[[Any], R], *, waits: bool) -> CommittedAnswer[R] | None:
@@ -179,7 +181,7 @@ class CommittedStores:
                 view.readers += 1
         try:
             if view is None:
-                # Perhaps a commit is under way: its first half must not be seen.
+                # A commit may be in progress, and must not be read before it is complete.
                 if not self._changing.acquire(blocking=waits):
                     return None
                 try:
@@ -228,7 +230,7 @@ class CommittedStores:
         return found
 
     def reads_at_once(self, name: str) -> bool:
-        """Whether a reader of this store would not have to wait, as while a commit is being written."""
+        """Whether a reader of this store would not have to wait, for example for a commit to be written."""
         if name in self._views and name not in self._in_memory:
             return True
         is_free = self._changing.acquire(blocking=False)
@@ -238,17 +240,17 @@ class CommittedStores:
 
     @property
     def mark(self) -> object:
-        """As long as it is the same object, readers read the same."""
+        """An object that stays the same as long as readers read the same content."""
         return self._mark
 
     @property
     def offsets(self) -> Offsets | None:
-        """The offsets of the last commit; None if nobody can read."""
+        """The offsets of the last commit; None if reads are not possible."""
         with self._fields:
             return self._offsets if self._is_open else None
 
     def wait(self, reached: Callable[[Offsets], bool], timeout_ms: float) -> bool:
-        """Wait for a commit whose offsets have ``reached`` something. False if the timeout or the task ends first."""
+        """Wait for a commit for whose offsets ``reached`` is true. False if the timeout or the task ends first."""
         with self._gate:
             self._gate.wait_for(lambda: not self._is_open or reached(self._offsets), timeout_ms / 1000)
             return self._is_open and reached(self._offsets)
@@ -264,7 +266,7 @@ def _maker(
 ) -> Callable[[], tuple[Store, RocksSnapshot | MemoryTable]]:
     """A function that makes a view of a store. Its serdes are set up once, at the first view."""
     spec = context.spec
-    # Without a limit on the number of entries: reading does not make an entry a recently used one.
+    # Without ``max_entries``, because reads of a view must not change the order of use.
     spec = replace(spec, cached=False, logged=False, max_entries=None)
     spec = replace(spec, key_serde=_SetUpOnce(spec.key_serde), value_serde=_SetUpOnce(spec.value_serde))
     split = split_of(spec)

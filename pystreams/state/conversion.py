@@ -42,7 +42,7 @@ def bring_into_form(
     if form_mark in stored:
         found = FORMS[stored[form_mark].decode()]
     target, _, last = stored.get(progress_mark, b"").partition(_BETWEEN)
-    # A conversion that has started is finished first, even if another form is wanted now.
+    # A conversion that has begun is finished first, even if another form is wanted now.
     steps = [(FORMS[target.decode()], last)] if target else []
     if (steps[-1][0] if steps else found) is not layer.form:
         steps.append((layer.form, b""))

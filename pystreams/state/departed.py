@@ -1,8 +1,8 @@
 """Deletes the local content of stores that have left a task: they were removed from the topology, are kept in memory
-now, or belong to another sub-topology. Global stores are those of one task.
+now, or belong to another sub-topology. The same applies to global stores, which are the stores of one special task.
 
-This happens at the first commit with the new topology. If the old version returns, it restores the stores from their
-topics. Content that no topic restores stays: it is deleted only when the user has accepted its loss (``begun``).
+This happens at the first commit with the new topology. If the old version is started again, it restores the stores from
+their topics. Content that no topic restores stays: it is deleted only when the user has accepted its loss (``begun``).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def delete_departed(database: RocksDatabase, stores: Sequence[str]) -> None:
 
 
 def finish_departures(database: RocksDatabase, stored: dict[bytes, bytes]) -> None:
-    """Finish deletions that a killed process has begun, and forget offsets of content that is not there any more: a
-    machine that loses power may keep the deletion and lose what was written before it. Call it before the stores are
+    """Finish deletions that a killed process has begun, and delete offsets of content that does not exist any more:
+    after a power failure, the deletion may be on the disk, and earlier writes may not. Call it before the stores are
     used. ``stored`` is the database's metadata, and is updated with it."""
     changes: dict[bytes, bytes | None] = {}
     for departing in [key for key in stored if key.startswith(_DEPARTING)]:

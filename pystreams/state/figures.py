@@ -1,4 +1,4 @@
-"""Figures of a store for its metrics: how its cache does, what it holds back, how RocksDB does."""
+"""Figures of a store for its metrics: of its cache, of the changes that it holds back, and of RocksDB."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ ROCKSDB_PROPERTIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CacheFigures:
-    """``misses`` counts entries that were read one by one and were not in the cache, which weighs ``size_bytes``;
-    ``writes`` those that were written, ``reads`` all that were read one by one (None: nobody counts them)."""
+    """``size_bytes`` is the weight of the cache. ``reads`` counts the reads of single entries (None: they are not
+    counted), ``misses`` those of them that were not in the cache, ``writes`` the written entries."""
 
     size_bytes: int
     misses: int
@@ -49,7 +49,7 @@ class CacheFigures:
 
 @dataclass(frozen=True, slots=True)
 class BufferFigures:
-    """How many changes a buffer holds back, and what they weigh, as its limits count it."""
+    """The number of changes that a buffer holds back, and their size as its limits count it."""
 
     records: int
     size_bytes: int
@@ -57,8 +57,8 @@ class BufferFigures:
 
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
-    """``cache`` is None without a cache, ``buffer`` if the store is none of changes that are held back; ``rocksdb`` has
-    the properties, and is empty for a store in memory."""
+    """``cache`` is None for a store without a cache, ``buffer`` is None unless the store is a buffer of held-back
+    changes; ``rocksdb`` has the properties, and is empty for a store in memory."""
 
     spec: StoreSpec
     cache: CacheFigures | None

@@ -1,4 +1,4 @@
-"""A store whose operations are timed one by one, for the recording level DEBUG: a clock is read twice for each.
+"""A store whose operations are timed one by one, for the recording level DEBUG. Each operation reads a clock twice.
 
 Source: org.apache.kafka.streams.state.internals.MeteredKeyValueStore, MeteredWindowStore, MeteredSessionStore,
 NamedCache.
@@ -64,7 +64,7 @@ class StoreMeasures:
         self._tags = tags
 
     def measure(self, store: Store) -> None:
-        """Give the store a class whose methods measure themselves, and the same for functions that it has bound."""
+        """Replace the store's methods, and the functions that it has bound, by versions that measure themselves."""
         methods = self._held_back(store) if isinstance(store, ChangeBuffer) else self._timings(store)
         of_class: dict[str, Any] = {}
         for name, timing in methods.items():

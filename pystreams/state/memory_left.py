@@ -1,5 +1,5 @@
-"""What stores in memory leave behind when their task is closed after a commit, for the next task with the same id in
-this process. Stores on disk leave the same there."""
+"""The content of stores in memory when their task is closed after a commit, for the next task with the same id in this
+process. The content of stores on disk stays on the disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 class StoreLeft(NamedTuple):
     """``entries`` are those of the store's table, ``marks`` those of its layer, both as of the last commit.
-    ``changelog_offset``: from where to restore the rest."""
+    ``changelog_offset`` is the offset from which to restore the rest."""
 
     entries: dict[Any, bytes]
     marks: Mapping[str, bytes]

@@ -89,9 +89,8 @@ class Overlay:
         return override([(key, changes[key]) for key in keys], stored, reverse=reverse)
 
     def walk(self, lower: Any) -> Iterator[tuple[Any, bytes]]:
-        """(key, value) in order from a key on, for readers that stop early: unlike ``scan`` it reads only the entries
-        that are asked for. Until it ends, no other ordered read is allowed, and only entries that it has passed may
-        change."""
+        """(key, value) in order from a key on, for readers that stop early: unlike ``scan``, it reads no entries in
+        advance. Until it ends, no other ordered read is allowed, and only entries that it has passed may change."""
         changes = self.changes
         stored = self.table.walk(lower)
         if not changes:

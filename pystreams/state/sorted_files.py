@@ -39,7 +39,8 @@ _ENTRY_BYTES = 2 * sys.getsizeof(b"") + sys.getsizeof(()) + 3 * 8
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """How a persistent store of this kind and retention stores its changelog's entries. ``by_time``: with an index."""
+    """The format in which a persistent store of this kind and retention stores its changelog's entries. ``by_time``: it
+    has an index by time."""
 
     kind: StoreKind
     retention_ms: int
@@ -145,9 +146,10 @@ def build_stores(
 ) -> None:
     """Create the directory of a task whose persistent stores consist of ``files``, which are moved.
 
-    ``restored`` are further entries (as in the changelog) that a store must process: of window and session stores those
-    with the greatest time and sequence number; of versioned stores all entries, in the order of time, because they have
-    no files. ``times`` are those of window and session stores (ms): they may be later than all entries that are left.
+    ``restored`` are further entries (as in the changelog) that a store must process: for window and session stores
+    those with the greatest time and sequence number; for versioned stores all entries, in the order of time, because
+    they have no files. ``times`` are the stream times (ms) of window and session stores, which may be later than all
+    their remaining entries.
     """
     with_headers = {spec.name for spec in specs if spec.headers}
     state = TaskStores.open(directory, specs, cell=ContextCell(), log_of=lambda _: None)
@@ -184,7 +186,7 @@ def install_stores(source: Path, directory: Path, changelog_offsets: Mapping[str
             database.write((), metadata=marks)
         finally:
             database.close()
-        # This comes last: a directory without this file is refused, so incomplete state is never taken for complete.
+        # Last, because a directory without this file is refused: so incomplete state is never taken for complete.
         write_json(directory / OFFSETS_FILE, {"format": FORMAT_VERSION, "offsets": dict(changelog_offsets)})
     finally:
         lock.release()

@@ -77,17 +77,18 @@ class StoreSpec(Generic[S]):
     retain_duplicates: bool = False
     by_time: bool = False
     changelog_config: Mapping[str, str] = field(default_factory=dict)
-    #: The input topic from which the store is restored, because it has the same contents. The store has no changelog
-    #: then.
+    #: The input topic from which the store is restored, because it has the same contents. Then the store has no
+    #: changelog.
     source_topic: str | None = None
 
-    #: Changelog records have the headers of the current record. Nothing reads them: Java logs them for some stores.
+    #: Changelog records have the headers of the current record, as in Java for some stores. Nothing reads them.
     logs_headers: bool = False
     #: Values are stored together with the headers of their records.
     headers: bool = False
     #: The program did not choose between disk and memory: the setting ``default_dsl_store`` decides.
     persistent_by_default: bool = False
-    #: A DSL step has created it: if it is persistent, the setting ``dsl_store_format`` decides about ``headers``.
+    #: A DSL step has created the store: if it is persistent, the setting ``dsl_store_format`` decides about
+    #: ``headers``.
     of_language: bool = False
     #: For window stores ``by_time``: Java has no index by key, so ranges of keys are in the order of time, too.
     no_key_index: bool = False

@@ -118,7 +118,7 @@ class Store:
 
         def __getattr__(self, name: str) -> Any:
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            # Copies are made before they have attributes.
+            # ``copy`` looks up attributes of an object before it has set any.
             if name.startswith("_") or name in Store.__slots__:
                 raise AttributeError(message)
             has = ", ".join(one for one in (*READS, *_WRITES) if hasattr(type(self), one))
@@ -165,7 +165,7 @@ class Store:
 
     def _encoded(self, key: Any) -> bytes:
         if key is None:
-            # A mistake of the caller, which the processing handler decides about: the store itself is intact.
+            # This is a mistake of the caller, and the store is intact, so the processing handler decides.
             raise TypeError(f"the key must not be None in store {self.name}, a {self.spec.kind} store")
         try:
             return self.encode_key(key)

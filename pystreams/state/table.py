@@ -28,7 +28,7 @@ class Table(Protocol):
     def scan(
         self, lower: Any, upper: Any, *, upper_inclusive: bool, reverse: bool
     ) -> Iterator[tuple[Any, bytes]]:
-        """(key, value) in order, as of the call, whatever is written meanwhile. None leaves an end open."""
+        """(key, value) in order, as of the call, unaffected by later writes. None leaves an end open."""
         ...
 
     def walk(self, lower: Any) -> Iterator[tuple[Any, bytes]]:
@@ -62,21 +62,21 @@ class MemoryTable:
 
     @property
     def entries(self) -> dict[Any, bytes]:
-        """All entries, themselves and not a copy."""
+        """The dictionary of all entries, not a copy."""
         return self._data
 
     def refuse(self, error: Exception) -> NoReturn:
         raise error
 
     def view(self) -> MemoryTable:
-        """The same entries for readers in other threads: the order of keys, which a read may build or bring up to date,
-        is one of its own. It must not be read while ``apply`` or ``close`` runs."""
+        """A table with the same entries for readers in other threads. It has its own order of keys, because a read may
+        build or update this order. It must not be read while ``apply`` or ``close`` runs."""
         if self._view is None:
             self._view = MemoryTable(self._split, self._data)
         return self._view
 
     def _will_change(self, changes: Mapping[Any, bytes | None]) -> None:
-        """Another table is about to write these entries to the common dictionary."""
+        """Prepare for these entries, which another table is about to write to the common dictionary."""
         data, keys, times = self._data, self._keys, self._times
         for key, value in changes.items():
             if (key in data) is (value is not None):
@@ -140,7 +140,8 @@ class MemoryTable:
         return len(self._data)
 
     def close(self, store: str) -> None:
-        """Drop all entries, though whoever has ``entries`` keeps them; a later ``get`` raises ``StateError``."""
+        """Release all entries; the dictionary that ``entries`` has returned keeps them. A later ``get`` raises
+        ``StateError``."""
         self._data = {}
         self._keys = SortedKeys(self._data)
         self._times = TimesByKey(self._data, self._split) if self._split else None

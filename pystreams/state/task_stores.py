@@ -1,8 +1,8 @@
 """All stores of one task: opened together, committed together, restored one by one.
 
 A write goes to its store's overlay and to the changelog. After the broker's commit, ``commit`` writes all overlays and
-the offsets to the tables; ``abort`` drops the overlays instead. So a table never has uncommitted entries, and a crash
-never costs local state.
+the offsets to the tables; ``abort`` discards the overlays instead. So a table never has uncommitted entries, and local
+state survives a crash.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _Part:
         self._written: dict[bytes, bytes] = {}
 
     def open(self, context: StoreContext) -> Any:
-        """Open the store, again once it has a cache."""
+        """Open the store. Called again when it gets a cache."""
         self.store = open_store(context, self.layer)
         if self._measures is not None:
             self._measures.measure(self.store)
@@ -98,8 +98,8 @@ class _Part:
         self.layer.load({name: self._written[key] for name, key in self._mark_keys.items()})
 
     def marks_to_write(self) -> dict[bytes, bytes]:
-        """The layer's metadata that have changed. A bound that rises moves a store's time, though nothing is written to
-        the store."""
+        """The layer's metadata that have changed. They may change without a write to the store, because a rising bound
+        advances the store's time."""
         now = {self._mark_keys[name]: mark for name, mark in self.layer.marks().items()}
         changed = {key: mark for key, mark in now.items() if self._written.get(key) != mark}
         self._written.update(changed)
@@ -113,8 +113,8 @@ def _nothing(_: StoreSpec) -> None:
 class TaskStores:
     """The stores of one task. Open it with ``TaskStores.open``; only one thread at a time may use it.
 
-    The state opens without a cache: another thread may restore the stores than the thread whose cache is attached to
-    them afterwards.
+    The state opens without a cache: the cache belongs to the thread that attaches it later, and another thread may
+    restore the stores before that.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class TaskStores:
         self._metadata: dict[str, bytes | int] = {}
         self._age: Age | None = None
         self._measures: StoreMeasures | None = None
-        #: The stores that have a time at which they were complete, or begun with.
+        #: The stores for which the time of their completeness, or of the beginning of their restore, is noted.
         self._stamped: set[str] = set()
         #: Stores on the disk that do not belong to the task any more.
         self._departed: list[str] = []
@@ -331,11 +331,11 @@ class TaskStores:
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Roughly the memory of all writes since the last commit, without the caches."""
+        """The approximate memory of all writes since the last commit, without the caches."""
         return sum(part.overlay.size_bytes for part in self._parts.values())
 
     def figures(self) -> Iterator[StoreFigures]:
-        """The figures of each store, as of now. Any thread may ask."""
+        """The current figures of each store. Any thread may call this."""
         for part in list(self._parts.values()):
             table, store, cache = part.table, part.store, part.store.cache
             yield StoreFigures(
@@ -352,15 +352,16 @@ class TaskStores:
         return self._offsets.get(store)
 
     def metadata(self, name: str) -> bytes | int | None:
-        """The value that the last commit stored under ``name``. Lost with the process if no store is persistent."""
+        """The value that the last commit stored under ``name``. It is lost with the process if no store is
+        persistent."""
         return self._metadata.get(name)
 
     def flush_caches(self) -> None:
         """Forward and log every cached change: store by store, each in the order of last update.
 
-        A flush forwards records, which may change a store that was flushed before: the flushes are repeated until all
-        caches are clean, because a commit follows. Then stores that log at a commit do so. Raises ``StateError`` if the
-        repetition does not end.
+        A flush forwards records, which may change a store that was flushed before. So the flushes are repeated until
+        all caches are clean, because a commit follows. Then stores that log at a commit do so. Raises ``StateError`` if
+        the repetition does not end.
         """
         caches = [store.cache for store in self.stores.values() if store.cache is not None]
         for cache in caches:
@@ -451,7 +452,7 @@ class TaskStores:
         return marks
 
     def _stamps(self, stores: Iterable[str]) -> dict[bytes, bytes]:
-        """The metadata that says that stores are complete now, or begun with."""
+        """The metadata that note that stores are complete now, or that their restore begins now."""
         if self._age is None:
             return {}
         durable = [store for store in stores if (part := self._parts.get(store)) is not None and part.durable]
@@ -459,7 +460,8 @@ class TaskStores:
         return self._age.stamps(durable)
 
     def fill(self, stores: Iterable[str]) -> None:
-        """Much is to be restored to these stores: have writes cost little, until ``complete``, and reads a lot."""
+        """Prepare these stores for the restore of many records: until ``complete``, writes cost little, and reads a
+        lot."""
         filled = [
             store for store in stores if (part := self._parts[store]).durable and part.layer.restores_unread
         ]
@@ -469,8 +471,8 @@ class TaskStores:
             self._filling = True
 
     def settled(self) -> bool:
-        """Whether ``complete`` takes a moment only. Call it until it does: meanwhile unsorted writes are written to
-        files."""
+        """Whether ``complete`` would take only a moment. Call it repeatedly until it returns True: meanwhile unsorted
+        writes are written to files."""
         if not self._filling:
             return True
         if not self._settling:
@@ -479,7 +481,8 @@ class TaskStores:
         return not self.flushing
 
     def complete(self) -> None:
-        """The stores hold now all that their changelogs hold: remember the time, if that matters."""
+        """Note that the stores now hold all records of their changelogs. The time is stored if deletions of keys could
+        be missed otherwise (see ``age``)."""
         if self._database is None:
             return
         if self._filling:
@@ -490,24 +493,24 @@ class TaskStores:
             self._database.write((), metadata=stamps)
 
     def abort(self) -> None:
-        """Drop all writes since the last commit, also in the caches."""
+        """Discard all writes since the last commit, also in the caches."""
         for part in self._parts.values():
             part.store.abort_cache()
             part.layer.abort()
 
     def limit_time(self, stream_time_ms: int, seen_ms: int) -> None:
-        """Set the stream time of the last commit, and the time that was seen by then, before restoring from changelogs
+        """Set the stream time of the last commit, and the highest time seen by then, before a restore from changelogs
         that may have later records.
 
-        Later records will be processed again, and their windows must not have expired then: window stores keep all
-        windows that were live at this time.
+        The later records will be processed again, and their windows must not have expired by then. So window stores
+        keep all windows that were live at this time.
         """
         for part in self._parts.values():
             part.layer.limit_time(stream_time_ms, seen_ms)
 
     def hold(self, emitted: Mapping[str, int]) -> None:
-        """Set, before restoring, by store name the time up to which closed windows have been emitted: windows that
-        close later are kept, even if they have expired."""
+        """Set, before a restore, for each store by its name the time up to which closed windows have been emitted:
+        windows that close later are kept, even if they have expired."""
         for name, time_ms in emitted.items():
             part = self._parts.get(name)
             if part is not None and part.spec.by_time:
@@ -523,8 +526,8 @@ class TaskStores:
         return {name: time for name, time in times.items() if time != NO_TIME}
 
     def go_on(self, times: Mapping[str, int]) -> None:
-        """Continue at the ``times`` of an earlier run, before anything is restored. A later entry need not be left that
-        would show them: it may have been deleted."""
+        """Continue at the ``times`` of an earlier run, before anything is restored. The remaining entries may not show
+        these times, because later entries may have been deleted."""
         for name, time_ms in times.items():
             part = self._parts[name]
             assert isinstance(part.layer, TimeLayer), "only stores whose entries expire have a time"
@@ -592,7 +595,7 @@ class TaskStores:
 
     @property
     def durable_offsets(self) -> dict[str, int]:
-        """By store, the offsets of what is on the disk, without stores that no topic restores."""
+        """By store, the changelog offset of its content on the disk; without stores that no topic restores."""
         return {
             name: self._offsets[name]
             for name, part in self._parts.items()
@@ -606,18 +609,19 @@ class TaskStores:
 
     @property
     def flushing(self) -> bool:
-        """Whether what ``begin_flush`` has begun is not done yet."""
+        """Whether the flush that ``begin_flush`` has begun is not done yet."""
         return self._database is not None and self._database.flushing
 
     def checkpoint(self, path: Path) -> None:
-        """Link the files of the database into a new folder of this file system: they show it as of the last commit,
-        whatever is written later. Nothing uncommitted is in them. Raises ``StateError``."""
+        """Link the files of the database into a new folder of this file system. They hold the last commit, without
+        uncommitted entries, and later writes do not change them. Raises ``StateError``."""
         assert self._database is not None, "stores in memory have no files"
         self._database.checkpoint(path)
 
     def memory_left(self) -> MemoryLeft:
-        """What the stores in memory hold since the last commit, for whoever opens them next after ``close``. Stores
-        that keep more than a table are restored instead, and those that no topic restores begin empty."""
+        """The content of the stores in memory as of the last commit, for a task that opens them after ``close``. It is
+        without stores that keep more than a table, which are restored instead, and without stores that no topic
+        restores, which begin empty."""
         return {
             name: StoreLeft(part.table.entries, part.layer.marks(), self._offsets.get(name))
             for name, part in self._parts.items()
@@ -625,7 +629,7 @@ class TaskStores:
         }
 
     def close(self) -> None:
-        """Close the stores and release the directory. Uncommitted writes are dropped; no cache is flushed."""
+        """Close the stores and release the directory. Uncommitted writes are discarded; no cache is flushed."""
         if self._closed:
             return
         self._closed = True

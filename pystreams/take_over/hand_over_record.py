@@ -1,13 +1,13 @@
 """Checks that the hand-over of a backfill is complete before the application continues from it.
 
-A hand-over writes the changelogs of all stores, and then commits the input offsets and a record that it is complete in
-one transaction. The record is in a topic of its own; before the first change the hand-over writes a record that it has
-begun. So an application finds out here that a hand-over is incomplete, and does not start.
+A hand-over first writes a record that it has begun, to a separate topic. Then it writes the changelogs of all stores.
+Last, it commits the input offsets and a record that it is complete in one transaction. So an application notices here
+that a hand-over is incomplete, and does not start.
 
 The check runs once before the start, so that users see the error at once, and again in each thread that has joined the
 group and is about to open its first task. So if a hand-over and an application begin at the same time, at least one of
-them notices the other: the hand-over writes its record and then looks for members, the application joins and then
-reads.
+them notices the other: the hand-over writes its record and then looks for members; the application joins and then reads
+the record.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pystreams.topology.fingerprint import first_difference, shape
 FORMAT_VERSION: Final = 2
 MANIFEST_KEY: Final = b"manifest"
 
-#: The time to wait for the last transaction of a hand-over. A hand-over that was killed within it leaves it open for
-#: longer.
+#: The time to wait for the last transaction of a hand-over. If the hand-over was killed during this transaction, it
+#: stays open for longer.
 _READ_TIMEOUT_MS: Final = 10_000.0
 
 
@@ -41,9 +41,9 @@ def manifest_topic(application_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HandOverRecord:
-    """The record of a hand-over. ``attempt`` names this hand-over, ``backfill_id`` the backfill; ``offsets`` are the
-    offsets that it commits, ``manifest`` is the backfill's own, as JSON; ``emitted`` counts the records that were
-    written to output topics, None if that was not asked for."""
+    """The record of a hand-over. ``attempt`` identifies this hand-over, ``backfill_id`` the backfill; ``offsets`` are
+    the offsets that it commits, ``manifest`` is that of the backfill, as JSON; ``emitted`` counts the records that were
+    written to output topics, None if none were to be written."""
 
     backfill_id: str
     attempt: str
@@ -71,7 +71,7 @@ class HandOverRecord:
         return zlib.compress(json.dumps(content).encode())
 
     def lost(self, committed: Collection[TopicPartition]) -> list[TopicPartition]:
-        """The partitions, sorted, for which it committed an offset that is gone."""
+        """The partitions, sorted, for which it committed an offset that does not exist any more."""
         return sorted(set(self.offsets).difference(committed))
 
     @classmethod
@@ -106,7 +106,7 @@ class HandOverRecord:
 
 
 class UnderWayError(StateError):
-    """A hand-over is writing its record at this moment, or was killed within it."""
+    """A hand-over is writing its record at this moment, or was killed while it did so."""
 
 
 def read_record(
@@ -114,7 +114,7 @@ def read_record(
 ) -> HandOverRecord | None:
     """The record of the last hand-over to an application; None if there was none.
 
-    Raises ``UnderWayError`` while the last step of one is under way, ``StateError`` for a record that cannot be read.
+    Raises ``UnderWayError`` during the last step of a hand-over, ``StateError`` for a record that cannot be read.
     """
     timeout_ms = _READ_TIMEOUT_MS if timeout_ms is None else timeout_ms
     partition = TopicPartition(manifest_topic(application_id), 0)
@@ -144,7 +144,7 @@ class HandOverCheck:
         self._admin = admin
         self._built = built
         self._clock = clock
-        #: The last hand-over that the last check found; empty: there was none. Local state from before it is stale.
+        #: The hand-over that the last check has found; empty: there was none. Local state from before it is stale.
         self.attempt = ""
 
     def check(self) -> None:
@@ -181,7 +181,8 @@ class HandOverCheck:
     def _require_offsets(
         self, record: HandOverRecord, committed: Collection[TopicPartition], where: str
     ) -> None:
-        """Without offsets the application would begin again, and count records that its stores have already counted."""
+        """Raise an error if offsets are missing: without them the application would begin again, and count records that
+        its stores already include."""
         read = self._built.subtopologies
         lost = [p for p in record.lost(committed) if any(sub.source_for(p.topic) for sub in read)]
         if lost:

@@ -60,9 +60,9 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """``topology`` processed records last, or the user has accepted the loss of the stores ``accepted`` with it. Stores
-    may still hold content of ``earlier`` topologies. ``begun`` names stores that started empty, or took over the
-    content of another name; older local state under their names is not theirs."""
+    """``topology`` processed records last, or is the topology for which the user has accepted the loss of the stores
+    ``accepted``. Stores may still hold content of ``earlier`` topologies. ``begun`` names stores that started empty, or
+    took over the content of another name; older local state under their names does not belong to them."""
 
     topology: Shape
     earlier: tuple[Shape, ...] = ()
@@ -85,7 +85,7 @@ class LastRun:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> LastRun:
-        """Raises ``KeyError``, ``TypeError``, ``ValueError`` for something else."""
+        """The record in JSON. Raises ``KeyError``, ``TypeError``, ``ValueError`` for other JSON."""
         unfinished = content.get("unfinished")
         return cls(
             content["topology"],
@@ -97,7 +97,7 @@ class LastRun:
         )
 
     def followed_by(self, topology: Shape) -> LastRun:
-        """The record of the last run once ``topology`` processes records."""
+        """The record of the last run after ``topology`` has begun to process records."""
         if topology == self.topology:
             return replace(self, unfinished=None)
         names = {store[0] for part in topology for store in part["stores"]}
@@ -135,8 +135,8 @@ class KeptTopology:
         self._partition = TopicPartition(topology_topic(application_id), 0)
 
     def read(self) -> LastRun | None:
-        """The record in the topic; else the one in the state directory, if that belongs to the same log. None: nothing
-        ran yet.
+        """The record in the topic; otherwise the one in the state directory, if that belongs to the same log. None:
+        there was no run yet.
 
         Raises ``StateError`` for a record that cannot be read, ``BrokerUnavailableError`` while it is being written.
         """
@@ -170,7 +170,7 @@ class KeptTopology:
         return self._admin.topic_id(self._partition.topic)
 
     def create_topic(self, *, needed: bool) -> None:
-        """Create the topic. Where that is not permitted, only the state directory has the record; if the topic is
+        """Create the topic. If that is not permitted, only the state directory has the record; if the topic is
         ``needed``, this raises ``BrokerError``."""
         topic = self._partition.topic
         if topic in self._admin.partition_counts():
@@ -247,18 +247,18 @@ class TopologyInUse:
         """``stores``: the topology has stores, so a later start has something to compare."""
         #: The record that was found at the start.
         self.before = last
-        #: The record once records are processed.
+        #: The record to write when records are processed.
         self.now = LastRun(topology) if last is None else last.followed_by(topology)
-        #: Local state from before it is stale.
+        #: The beginning of the application; local state from before it is stale.
         self.beginning = kept.beginning()
-        #: Nothing is left to do.
+        #: Whether nothing is left to write.
         self.kept = last == self.now or (last is None and not stores)
         self._kept_topology = kept
         self._mutex = threading.Lock()
 
     def difference_from(self, running: Shape | None = None) -> str:
-        """The first difference of the topology from another one; None: from the one that ran before this start. Empty:
-        none is known."""
+        """The first difference of the topology from another one; None: from the one that ran before this start. The
+        result is empty if no difference is known."""
         if running is None and self.before is not None:
             running = self.before.topology
         return first_difference(running, self.now.topology) if running else ""

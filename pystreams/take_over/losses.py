@@ -1,4 +1,4 @@
-"""Which stores and internal topics would lose content that outlives a run, and which losses belong together."""
+"""Finds the stores and internal topics that would lose persistent content, and the losses that belong together."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from pystreams.plural import plural
 from pystreams.take_over.last_run import LastRun, Shape
 from pystreams.topology.difference import EMPTY_IT_FIRST, Change, Verdict
 from pystreams.topology.former_names import names_to_be, renamed
@@ -19,7 +20,7 @@ NOTHING_LEFT: Final = frozenset({Verdict.LOST, Verdict.REBUILT})
 
 
 def losing_stores(before: LastRun, now: Shape, found: Sequence[Change]) -> dict[str, Change]:
-    """By name, the stores that would lose content that outlives a run. ``found`` are all changes."""
+    """By name, the stores that would lose persistent content. ``found`` are all changes."""
     held = {store[0]: store for part in before.topology if "internal" in part for store in part["stores"]}
     former = {new: old for old, new in names_to_be(before.topology, now).items()}
     losing: dict[str, Change] = {}
@@ -41,20 +42,20 @@ def losing_topics(
         if has_other_partitions(change, before.topology, now):
             losing[change.name] = change
         elif count := waiting(change.name):
-            left = f"it holds {count} record{'' if count == 1 else 's'} not processed yet"
+            left = f"it holds {count} {plural(count, 'record')} not processed yet"
             why = f"{left}; {change.why}" if change.why else left
             losing[change.name] = replace(change, why=why)
     return losing
 
 
 def as_topics_are(before: LastRun, now: Shape, found: Sequence[Change], waiting: Waiting) -> list[Change]:
-    """``found``, with what becomes of the records that repartition topics hold now: an empty topic loses nothing."""
+    """``found``, adjusted to the present content of repartition topics: an empty topic loses nothing."""
     losing = losing_topics(before, now, found, waiting)
     return [_as_it_is(change, losing.get(change.name)) for change in found]
 
 
 def _as_it_is(change: Change, losing: Change | None) -> Change:
-    """``losing``: what ``losing_topics`` says of the same topic."""
+    """``losing`` is the result of ``losing_topics`` for the same topic."""
     if change.kind != "repartition topic":
         return change
     if losing is not None:
@@ -73,8 +74,8 @@ def has_other_partitions(change: Change, before: Shape, now: Shape) -> bool:
 
 
 def lost_with(losing: Mapping[str, Change], before: Shape, now: Shape) -> dict[str, str]:
-    """By buffer of a ``suppress``, the store whose rows wait in it and that loses its content by the same change: who
-    accepts the one loss accepts the other. ``losing`` are all stores that lose content, by name."""
+    """For each buffer of a ``suppress``, the store whose rows wait in it and that loses its content by the same change:
+    to accept one loss is to accept the other. ``losing`` are all stores that lose content, by name."""
     was = renamed(before, names_to_be(before, now))
     steps = Steps(was)
     buffers = {store[0] for part in was for store in part["stores"] if store[1] == "buffer"}
@@ -87,7 +88,8 @@ def lost_with(losing: Mapping[str, Change], before: Shape, now: Shape) -> dict[s
 
 
 def _by_the_same_change(store: Change, buffer: Change) -> bool:
-    """Whether the store loses all rows, of which those that wait are a part, or both lose the same fields of rows."""
+    """Whether the store loses all rows, including those that wait in the buffer, or both lose the same fields of
+    rows."""
     if store.verdict in NOTHING_LEFT:
         return True
     return bool(buffer.verdict is store.verdict and buffer.fields and set(buffer.fields) <= set(store.fields))
@@ -98,7 +100,7 @@ def _partitions(topology: Shape) -> dict[str, int | None]:
 
 
 def _outlives_a_run(store: Sequence[object]) -> bool:
-    """Whether a task's store, as a shape describes it, has content of its own that the next run finds."""
+    """Whether a task's store, as a shape describes it, has its own content that survives a run."""
     persistent, logged = store[4:6]
     source_topic = store[9] if len(store) > 9 and isinstance(store[9], str) else None
     return bool(source_topic is None and (persistent or logged))

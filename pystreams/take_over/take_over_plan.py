@@ -1,4 +1,4 @@
-"""Decides whether a topology can take over the stored data of another one, and what must be done before.
+"""Decides whether a topology can take over the stored data of another one, and which changes this requires first.
 
 This runs before the client joins the group. If content would be lost, the start is refused, unless the user has
 accepted the loss. The content of a renamed store is copied from its former name (``carry_over``).
@@ -64,8 +64,8 @@ def topology_as_kept(built: BuiltTopology) -> Shape:
 
 
 def without_unfinished(last: LastRun) -> LastRun:
-    """The record without an unfinished take-over: the stores that it drops are gone, and the content that it carries
-    over is still in its old place."""
+    """The record without an unfinished take-over: the stores that it drops are regarded as gone, and the content that
+    it carries over as still in its old place."""
     return without_stores(last, _dropped_before(last))
 
 
@@ -138,7 +138,7 @@ def compared(before: LastRun, now: Shape) -> list[Change]:
     found = {(change.kind, change.name): change for change in changes(before.topology, now)}
     for earlier in before.earlier:
         for change in changes(earlier, now):
-            # Its other content was lost, or its loss was accepted, when the next version started.
+            # The rest of its content was lost, or its loss was accepted, when the next version started.
             place = change.kind, change.name
             if change.kind == "store" and change.verdict is Verdict.REBUILT and not found[place].loses:
                 why = f"{change.why} (an earlier version has written some of its content)"
@@ -153,9 +153,10 @@ def _check_accepted(
     last: LastRun,
     where: str,
 ) -> None:
-    """Refuse the acceptance of a loss that does not happen: the name or the program is wrong. A loss that was accepted
-    before may be accepted again, because the setting may still be there at the next start, or after a start that was
-    killed. ``buffers`` lose content with one of the ``losing`` stores, and may be named beside it."""
+    """Raise an error if the user accepts a loss that does not happen, because the name or the program is wrong. A loss
+    that was accepted before may be accepted again, because the setting may still exist at the next start, or after a
+    start that was killed. ``buffers`` lose content together with one of the ``losing`` stores, and may be named,
+    too."""
     wrong = sorted(set(accepted).difference(losing, buffers, last.accepted, _dropped_before(last)))
     if not wrong:
         return
@@ -172,7 +173,8 @@ def _check_accepted(
 def _refusal(
     losing: Sequence[Change], buffers: Mapping[str, str], ways: Sequence[str], where: str
 ) -> TopologyError:
-    """``buffers`` are lost with the stores that they are mapped to, and are no question of their own."""
+    """The error for losses that the user has not accepted. ``buffers`` are lost together with the stores to which they
+    are mapped, and need no separate acceptance."""
     shown = [change for change in losing if change.name not in buffers]
     return TopologyError(
         f"stored content would be lost: {', '.join(change.name for change in shown)}",

@@ -10,8 +10,8 @@ from pystreams.ids import TopicPartition
 
 
 def unprocessed(admin: Admin, application_id: str, topics: Collection[str]) -> Counter[str]:
-    """For each topic, how many records lie between the application's committed offsets and the ends of the partitions.
-    A topic that does not exist has 0. Raises ``BrokerError``."""
+    """For each topic the number of records between the application's committed offsets and the ends of its partitions;
+    0 for a topic that does not exist. Raises ``BrokerError``."""
     counts = admin.partition_counts()
     partitions = [
         TopicPartition(topic, partition) for topic in topics for partition in range(counts.get(topic, 0))

@@ -1,4 +1,4 @@
-"""Ways for users to go on where a new version would lose stored content: for ``diff``, and for a refused start."""
+"""Advice for users if a new version would lose stored content: for ``diff``, and for a refused start."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pystreams.topology.declared_rows import declared_stores
 from pystreams.topology.difference import Change
 from pystreams.topology.names import is_generated
 
-#: Kinds of stores of which a join has several, under names that it makes of its own one.
+#: Kinds of stores of which a join has several, with names that are derived from the join's name.
 _OF_STREAM_JOINS: Final = frozenset({"join_window", "list"})
 
 
 def ways_on(losing: Sequence[Change], buffers: Collection[str], before: Shape, now: Shape) -> list[str]:
-    """One text for each way, those first that keep the content. ``losing`` are the changes of stores and repartition
-    topics that must not happen unnoticed; ``buffers`` are lost with other stores, and accepted with them."""
+    """A text for each way to continue; ways that keep the content come first. ``losing`` are the changes of stores and
+    repartition topics that must not happen unnoticed; ``buffers`` are lost and accepted together with other stores."""
     stores = [change for change in losing if change.kind == "store"]
     topics = [change for change in losing if change.kind != "store"]
     ways = [*_ways_to_keep_stores(stores, before, now), *_ways_to_keep_fields(losing, now)]
@@ -64,13 +64,13 @@ def _name_argument(name: str, kind: str) -> str:
 
 
 def _ways_to_keep_fields(losing: Sequence[Change], now: Shape) -> Iterator[str]:
-    """Nothing in the bytes says that a field has another name: the program must."""
+    """The ways to keep renamed fields. The program must declare the former name, because the bytes do not show it."""
     declared = declared_stores(now)
     of_rows: dict[str, str] = {}
     of_models: dict[str, str] = {}
     for change in losing:
         for place, new in change.renamed.items():
-            # Below the fields of a row there may be a model of the user's.
+            # A field of a row may itself be a model of the user.
             is_argument = change.name in declared and place.removeprefix("value.").isidentifier()
             (of_rows if is_argument else of_models)[place] = new
     if of_rows:
@@ -103,7 +103,7 @@ def _kinds(topology: Shape) -> Mapping[str, str]:
 
 
 def _is_named_after_step(name: str, kind: str) -> bool:
-    """Whether a store has no name of its own, and so cannot say what it was."""
+    """Whether a store has no name of its own, so that its former name cannot be declared."""
     return (
         kind == "join_buffer" or name.endswith("-subscription-store") or "-SUBSCRIPTION-STATE-STORE-" in name
     )

@@ -1,4 +1,4 @@
-"""OpenTelemetry's own variables, as far as its SDK for Python does not follow them by itself.
+"""OpenTelemetry's own variables that its SDK for Python does not handle by itself.
 
 Source: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/.
 """
@@ -24,9 +24,9 @@ Signal = Literal["metrics", "traces"]
 
 
 def sends(signal: Signal) -> bool:
-    """Whether metrics or traces are wanted: all are that are not switched off (``OTEL_TRACES_EXPORTER=none``).
+    """Whether to send metrics or traces: yes, unless they are switched off (``OTEL_TRACES_EXPORTER=none``).
 
-    Raises ``ConfigError`` for exporters and protocols that are not there.
+    Raises ``ConfigError`` for exporters and protocols that are not available.
     """
     exporter = f"OTEL_{signal.upper()}_EXPORTER"
     chosen = os.environ.get(exporter) or "otlp"
@@ -56,10 +56,11 @@ def _check_protocol(variable: str, protocol: str) -> None:
 
 
 def resource_of(application_id: str, worker: int | None) -> Resource:
-    """The resource of this process: it says of all metrics and spans where they are from.
+    """The resource of this process, which describes the origin of all metrics and spans.
 
-    ``OTEL_SERVICE_NAME`` and ``OTEL_RESOURCE_ATTRIBUTES`` come first; else the service has the application's name, and
-    the instance a random id, as OpenTelemetry recommends. Workers share an environment: a given id gets their number.
+    ``OTEL_SERVICE_NAME`` and ``OTEL_RESOURCE_ATTRIBUTES`` take precedence; otherwise the service has the application's
+    name, and the instance a random id, as OpenTelemetry recommends. Workers share an environment, so the number of the
+    worker is added to a given id.
     """
     given = OTELResourceDetector().detect().attributes
     own = {SERVICE_NAME: str(given.get(SERVICE_NAME, application_id))}
@@ -69,7 +70,7 @@ def resource_of(application_id: str, worker: int | None) -> Resource:
 
 
 def sampler() -> Sampler | None:
-    """Chooses the rounds that are traced; None: as ``OTEL_TRACES_SAMPLER`` says."""
+    """Chooses the rounds that are traced; None: ``OTEL_TRACES_SAMPLER`` decides."""
     if os.environ.get(OTEL_TRACES_SAMPLER):
         return None
     return ParentBased(TraceIdRatioBased(DEFAULT_RATIO))

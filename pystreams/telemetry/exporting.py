@@ -20,19 +20,19 @@ from pystreams.telemetry.instruments import Instruments
 from pystreams.telemetry.quiet_exporters import QuietMetricExporter, QuietSpanExporter
 from pystreams.telemetry.task_traces import Traces
 
-#: The time for what is left to send at the end.
+#: The time to send the remaining data at the end.
 _END_MS: Final = 5_000.0
 
 
 class _Sending(NamedTuple):
-    """A provider of metrics or traces and its exporter, which sends them from a thread of its own."""
+    """A provider of metrics or traces and its exporter, which sends them in its own thread."""
 
     provider: MeterProvider | TracerProvider
     exporter: QuietMetricExporter | QuietSpanExporter
 
 
 class Telemetry:
-    """Sends metrics and traces of a client to a collector, from ``with`` to its end.
+    """Sends metrics and traces of a client to a collector within a ``with`` block.
 
     As in::
 
@@ -40,14 +40,14 @@ class Telemetry:
         with Telemetry(streams):
             streams.run()
 
-    Where to, how often and what else there is to choose is said by OpenTelemetry's own variables
+    OpenTelemetry's own variables set the address, the interval and all other options
     (``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_METRIC_EXPORT_INTERVAL``, ``OTEL_TRACES_SAMPLER``, ...).
     """
 
     def __init__(self, streams: Streams, *, worker: int | None = None) -> None:
         """``worker`` is the number of this process among those that share an environment.
 
-        Raises ``ConfigError`` for variables that ask for what is not there.
+        Raises ``ConfigError`` for variables that request something that is not available.
         """
         self._streams = streams
         self._resource = resource_of(streams.config.application_id, worker)
@@ -57,8 +57,8 @@ class Telemetry:
         self._instruments: Instruments | None = None
 
     def __enter__(self) -> Self:
-        """Before the start of the client. Raises ``ConfigError`` for variables whose values are refused, and
-        ``StateError`` if the client was started."""
+        """Begin to send, before the start of the client. Raises ``ConfigError`` for variables whose values are refused,
+        and ``StateError`` if the client was already started."""
         try:
             if self._sends_traces:
                 self._send_traces()
@@ -80,7 +80,7 @@ class Telemetry:
         self._end()
 
     def _end(self) -> None:
-        """Send the rest. Whatever the receiver has not taken within five seconds is lost."""
+        """Send the remaining data. Data that the receiver does not accept within five seconds are lost."""
         if self._instruments is not None:
             self._instruments.make_missing()
         endings = [

@@ -1,7 +1,7 @@
 """Shows the metrics of a client to a meter, under the names that they have for Prometheus.
 
-There is an observable instrument for each name: a counter for what only grows, else a gauge. One look at the metrics
-serves all instruments of a collection.
+There is an observable instrument for each name: a counter for a value that only grows, otherwise a gauge. One look at
+the metrics serves all instruments of a collection.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Instruments:
         self._making = threading.Lock()
         #: By name, whether the instrument is a counter.
         self._made: dict[str, bool] = {}
-        #: The look that serves the present collection, and the names that were asked for in it.
+        #: The look that serves the present collection, and the names that were requested in it.
         self._look: dict[str, list[Sample]] = {}
         self._asked: set[str] = set()
 
@@ -64,7 +64,7 @@ class Instruments:
 
     def _observe(self, name: str, _options: CallbackOptions) -> Iterable[Observation]:
         if not self._look or name in self._asked:
-            # A collection asks each instrument once: this is the next one.
+            # A collection asks each instrument once, so this is the next collection.
             self._look, self._asked = self._sampled(), set()
             if not self._look.keys() <= self._made.keys():
                 # The meter waits for the end of the collection before it takes another instrument.

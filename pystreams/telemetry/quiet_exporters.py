@@ -1,6 +1,6 @@
-"""Exporters that say once that nobody takes what they send, and once that somebody does again.
+"""Exporters that log once that the collector does not accept data, and once that it does again.
 
-OpenTelemetry's own write several lines for each attempt, as long as the collector is away.
+OpenTelemetry's own exporters write several lines for each attempt, as long as the collector is not available.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 
 log = logging.getLogger(__name__)
 
-#: The queue of spans is full soon if they are not taken.
+#: The logger of the queue of spans, which is soon full if the collector does not accept them.
 _QUEUE_LOGGER: Final = "opentelemetry.sdk._shared_internal"
 
 
@@ -34,7 +34,7 @@ class Outcome(logging.Filter):
         self._failing = False
 
     def begin(self) -> None:
-        """From now on the exporter and its queue are quiet."""
+        """Begin to filter the log lines of the exporter and its queue."""
         self._logger.addFilter(self)
         logging.getLogger(_QUEUE_LOGGER).addFilter(self._of_queue)
 
@@ -50,14 +50,14 @@ class Outcome(logging.Filter):
         return not self._reason
 
     def sent(self) -> None:
-        """The collector has taken something."""
+        """The collector has accepted data."""
         self._reason = ""
         if self._failing:
             self._failing = False
             log.warning("%s are taken again", self._what)
 
     def failed(self) -> None:
-        """The collector has not taken something."""
+        """The collector has not accepted data."""
         if not self._failing:
             self._failing = True
             log.warning(

@@ -1,7 +1,7 @@
 """The spans of tasks: one for each batch, for punctuators that are due together, and for each flush of caches.
 
-A span goes on with the first trace in the headers of its input that somebody has sampled, and links to the others.
-Records that sinks write meanwhile carry it, so traces go on through repartition topics and out of the application.
+A span continues the first sampled trace in the headers of its input, and links to the others. Records that sinks write
+during the span carry its context, so traces continue through repartition topics and out of the application.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TaskTraces:
         self._own: Headers = NO_HEADERS
         #: Whether a record carries it.
         self._written = False
-        #: The last sampled spans since the last flush: what the caches hold has come from them.
+        #: The last sampled spans since the last flush: the entries in the caches come from them.
         self._unflushed: deque[SpanContext] = deque(maxlen=LINKS_MAX)
 
     def send(
@@ -121,7 +121,8 @@ class TaskTraces:
 
     @contextmanager
     def _carried(self, span: Span) -> Iterator[None]:
-        """Records written inside carry the span, and spans of the program are its children. An error ends it."""
+        """A context in which written records carry the span, and spans of the program are its children. An error ends
+        it."""
         self._own = headers_of(span)
         self._written = False
         try:

@@ -19,13 +19,13 @@ _NAMES: Final = frozenset({_PARENT, _STATE})
 
 _W3C: Final = TraceContextTextMapPropagator()
 
-#: The place of the last digit of the flags in ``traceparent``, and the digits that say that somebody samples the trace.
+#: The place of the last digit of the flags in ``traceparent``, and the digits that mean that the trace is sampled.
 _FLAGS_END: Final = 54
 _SAMPLED: Final = frozenset(b"13579bdfBDF")
 
 
 def sampled_contexts(records: Iterable[Headers], limit: int) -> list[SpanContext]:
-    """The first ``limit`` different contexts of spans that somebody has sampled, in the order of the records."""
+    """The first ``limit`` different contexts of sampled spans, in the order of the records."""
     found: dict[bytes, SpanContext] = {}
     for headers in records:
         for name, value in headers:
@@ -41,7 +41,7 @@ def sampled_contexts(records: Iterable[Headers], limit: int) -> list[SpanContext
 
 
 def headers_of(span: Span) -> Headers:
-    """The headers that say of a record that it has come from this span; none if it is not sampled."""
+    """The headers with which a record refers to the span that it comes from; none if the span is not sampled."""
     if not span.get_span_context().trace_flags.sampled:
         return NO_HEADERS
     carrier: dict[str, str] = {}

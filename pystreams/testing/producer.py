@@ -71,7 +71,7 @@ class MemoryProducer:
         self.records.clear()
 
     def settle(self) -> None:
-        """Do nothing: what was aborted is gone."""
+        """Do nothing: aborted records are already gone."""
 
     def postpones(self, member: Member) -> bool:
         """False: there is no group."""

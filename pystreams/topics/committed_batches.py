@@ -1,4 +1,4 @@
-"""Reads a partition as far as it is written, outside of any task: changelogs, and records that an application keeps."""
+"""Reads a partition up to its present end, outside of tasks: changelogs, and records that an application keeps."""
 
 from __future__ import annotations
 

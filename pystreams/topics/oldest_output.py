@@ -1,7 +1,7 @@
 """The oldest times that output records of an application can have, computed from the times of its inputs.
 
-A result has the time of the record that caused it. Where two records make a result, it has the later one's time;
-in a join of a stream with a table always the stream's.
+A result has the time of the record that caused it. If two records cause a result, it has the later time; in a join of a
+stream with a table it always has the time of the stream's record.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from pystreams.dsl.operators.foreign_key_join import ForeignTableJoin, SubscriptionJoin
-from pystreams.dsl.operators.process import Process
 from pystreams.dsl.operators.stream_join import StreamJoin
 from pystreams.dsl.operators.table_join import TableJoin
 from pystreams.dsl.operators.transform_values import TableTransformValues
 from pystreams.ids import TopicPartition
 from pystreams.topology.built import BuiltTopology, SubTopology
-from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, is_processor
 
 #: A time (ms) and the partition of the record that has it. The least of several is the oldest.
 Oldest: TypeAlias = tuple[int, TopicPartition]
@@ -85,7 +84,7 @@ class _SubTopologyReach:
             if not isinstance(node, ProcessorNode) or name not in node.stores:
                 continue
             reach = self.nodes[node.name]
-            if _is_the_users(node) or isinstance(node.operation, TableTransformValues):
+            if is_processor(node) or isinstance(node.operation, TableTransformValues):
                 found.append(Reach(None, reach.possible))
             elif getattr(node.operation, "store", None) == name:
                 found.append(reach)
@@ -99,8 +98,8 @@ class _SubTopologyReach:
         before = _first(self.nodes[parent] for parent in node.parents)
         if not isinstance(node, ProcessorNode):
             return before
-        if _is_the_users(node) or isinstance(node.operation, ForeignTableJoin):
-            # A row of the right table gives results only if rows of the left one came before it.
+        if is_processor(node) or isinstance(node.operation, ForeignTableJoin):
+            # A row of the right table has results only if rows of the left table came before it.
             return Reach(None, before.possible)
         if isinstance(node.operation, SubscriptionJoin):
             return _later([before, *self._right_tables(node.operation)])
@@ -125,10 +124,6 @@ class _SubTopologyReach:
         times, and no other result is older."""
         alone = [self.nodes[side.name] for side in sides if not _needs_match(side)]
         return _first(alone) if alone else _later([self.nodes[side.name] for side in sides])
-
-
-def _is_the_users(node: ProcessorNode) -> bool:
-    return node.supplier is not None or isinstance(node.operation, Process)
 
 
 def _is_side_of_join(node: Node) -> bool:

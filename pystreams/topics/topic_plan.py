@@ -57,7 +57,7 @@ def plan_topics(
     where: str,
     made_anew: Collection[str] = (),
 ) -> TopicPlan:
-    """Check the user's topics and those of the application's own that exist; nothing is created yet. Topics that are
+    """Check the user's topics, and the application's own topics that exist; nothing is created yet. Topics that are
     going to be ``made_anew`` count as missing.
 
     Raises ``TopicError``, ``TopologyError``.
@@ -66,7 +66,7 @@ def plan_topics(
     _check_users_topics(built, existing, config, where)
     partitioning = resolve_partitions(built, existing)
     specs = internal_topics(built, partitioning, config)
-    # Only these: a cluster may have thousands of topics that do not concern the application.
+    # Describe only these topics, because a cluster may have thousands of others.
     own = {spec.name for spec in specs} - set(made_anew)
     found = admin.describe_topics(own | _written(built, config))
     unseen = sorted(name for name, topic in found.items() if not topic.config)
@@ -151,7 +151,7 @@ def _check_users_topics(
 
 
 def _meant(missing: Sequence[str], others: Collection[str]) -> str:
-    """A question for each missing topic that resembles one of the ``others``, which the program does not name."""
+    """A suggestion for each missing topic that resembles one of the ``others``, which the program does not name."""
     near = {topic: did_you_mean(topic, others) for topic in missing}
     if len(missing) == 1:
         questions = list(filter(None, near.values()))

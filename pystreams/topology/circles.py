@@ -1,4 +1,4 @@
-"""Finds topics through which an application reads what it has written itself."""
+"""Finds topics through which an application reads its own records."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from pystreams.errors import TopologyError
 
@@ -11,6 +12,10 @@ _LENGTH_MAX = 249
 
 #: Names that Java takes for generated ones when it names the steps around a repartition topic.
 GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
+
+#: The ends of the names of internal topics.
+CHANGELOG_SUFFIX: Final = "-changelog"
+REPARTITION_SUFFIX: Final = "-repartition"
 
 _GENERATED_HERE = re.compile(r".*-STATE-STORE-[0-9]{10}|K(STREAM|TABLE)-[A-Z-]+-[0-9]{10}(-.*)?")
 _STORE_OF_TOPIC = re.compile(r"(?!K(?:STREAM|TABLE)-)(.+)-STATE-STORE-[0-9]{10}")
@@ -22,7 +27,7 @@ def is_generated(name: str) -> bool:
 
 
 def topic_of_store(name: str) -> str:
-    """The topic of a table whose store has this generated name; other names as they are."""
+    """The topic of a table whose store has this generated name; other names unchanged."""
     found = _STORE_OF_TOPIC.fullmatch(name)
     return name if found is None else found[1]
 
@@ -44,7 +49,7 @@ def checked(name: object) -> str:
 
 def changelog_topic(application_id: str, store: str) -> str:
     """The changelog topic of a store. Source: ProcessorStateManager.storeChangelogTopic."""
-    return f"{application_id}-{store}-changelog"
+    return f"{application_id}-{store}{CHANGELOG_SUFFIX}"
 
 
 class NameGenerator:

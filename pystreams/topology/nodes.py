@@ -86,6 +86,11 @@ class SinkNode:
 Node: TypeAlias = SourceNode | ProcessorNode | SinkNode
 
 
+def is_processor(node: ProcessorNode) -> bool:
+    """Whether a processor of the user's runs the node: it may forward to one child by its name."""
+    return node.supplier is not None or isinstance(node.operation, Process)
+
+
 def source_of(nodes: Iterable[Node], topic: str) -> SourceNode | None:
     """The source that reads a topic, by name or else by pattern. The test driver reads all that a pattern finds as one
     topic, whose name is the pattern's text."""

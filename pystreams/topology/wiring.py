@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pystreams.errors import TopologyError, declared_at
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.groups import Groups
+from pystreams.topology.names import REPARTITION_SUFFIX
 from pystreams.topology.nodes import Node, Operation, ProcessorNode, SinkNode, SourceNode
 from pystreams.user_code import Place, caller
 
@@ -174,7 +175,7 @@ class Wiring:
         if not isinstance(given, str) or not given:
             raise TopologyError(f"a step cannot be called {name!r}", hint="give it a text as its name")
         if name in self._nodes:
-            of_topic = "-repartition-" in name
+            of_topic = f"{REPARTITION_SUFFIX}-" in name
             raise TopologyError(
                 f"step {name} has already been added",
                 why=("two repartition topics would have the same name; " if of_topic else "")

@@ -10,11 +10,15 @@ from typing import Any, NamedTuple
 from pystreams.app import App
 from pystreams.backfill.application import loaded
 from pystreams.backfill.compute.backfill_result import BackfillResult, ChangelogEntry, SinkRecord
+from pystreams.backfill.plan.manifest import Manifest
+from pystreams.broker.port import Broker
+from pystreams.clock import SystemClock
 from pystreams.engine.offset_metadata import OffsetMetadata
 from pystreams.ids import TopicPartition
 from pystreams.state.sorted_files import TableFormat
 from pystreams.state.spec import StoreSpec
 from pystreams.state.stores.buffer_value import unpacked
+from pystreams.take_over.hand_over_record import read_record
 from tests.backfill.kit import History
 from tests.backfill.versions import shown_versions
 from tests.live.support import Line, Log
@@ -184,3 +188,10 @@ def sink_record(line: Line) -> SinkRecord:
 def raw(log: Log, partition: TopicPartition) -> list[Line]:
     """All records of a partition, in bytes."""
     return list(log.lines(partition).values())
+
+
+def published_manifest(broker: Broker, application_id: str) -> Manifest | None:
+    """The manifest of the last hand-over to an application, None if there was none."""
+    with closing(broker.admin()) as admin:
+        record = read_record(broker, admin, application_id, SystemClock())
+    return None if record is None else Manifest.from_json(record.manifest, f"backfill {record.backfill_id}")

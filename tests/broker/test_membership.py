@@ -114,6 +114,26 @@ def test_who_does_not_poll_is_replaced_in_the_end_and_learns_it_when_it_wakes(jo
     assert log.committed("g") == {}
 
 
+def test_who_keeps_alive_during_a_long_step_stays_a_member(join: Join, log: Log):
+    impatient = log.broker_with(
+        max_poll_interval_ms=1_000,
+        session_timeout_ms=LONG_SESSION_MS,
+        heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
+    )
+    busy, other = join("a", broker=impatient), join("b")
+    follow_until(balanced(busy, other), busy, other)
+    deadline = time.monotonic() + 2.5
+
+    def has_worked() -> bool:
+        busy.member.keep_alive()
+        return time.monotonic() > deadline
+
+    follow_until(has_worked, other)
+    commit(log, busy, 3)
+    follow_until(balanced(busy, other), busy, other)
+    assert not lost(busy, other)
+
+
 def test_who_works_for_longer_than_a_session_without_polling_stays_a_member(join: Join, log: Log):
     busy, other = join("a"), join("b")
     follow_until(balanced(busy, other), busy, other)

@@ -146,7 +146,7 @@ def ended_with(error: StreamsError, monkeypatch: pytest.MonkeyPatch) -> list[int
 
         return fail
 
-    monkeypatch.setattr(main, "_application_for", application)
+    monkeypatch.setattr(main, "application_for", application)
     monkeypatch.setattr(main, "end_now", at_once.append)
     with pytest.raises(SystemExit):
         main.main(["run"])

@@ -6,10 +6,10 @@ import re
 from fnmatch import fnmatchcase
 
 from pystreams.metrics.catalogue import CONSUMER, CONSUMER_CLIENT, MEANINGS, OWN, STATE
-from pystreams.metrics.units import unit_of
 from tests.docs.manual import DOCS
 from tests.unit.metrics import java_metrics
 from tests.unit.metrics.java_metrics import JAVA_METRICS
+from tests.unit.metrics.units import unit_of
 from tests.unit.serving.test_exposition import LEVELS
 
 PAGE = (DOCS / "how-to" / "metrics-and-java.md").read_text(encoding="utf-8")

@@ -170,6 +170,8 @@ def test_a_listener_has_heard_of_the_end_when_close_returns(log: Log) -> None:
 
     def slow(new: ClientState, _old: ClientState) -> None:
         if new is ClientState.NOT_RUNNING:
+            # A close that does not wait for the listener returns within this time. There is nothing else to wait for:
+            # the close that is tested returns only after the listener.
             threading.Event().wait(0.2)
         seen.append(new)
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pystreams.app import App
 from pystreams.broker.port import CommittedOffset
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
+from pystreams.runtime.tasks.task import TaskStatus
+from pystreams.serde import INT, STR
 from tests.live.restore_kit import Held, HoldingBroker, counting, with_listener
 from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, run_to_the_end
 
@@ -164,3 +169,110 @@ def test_what_operators_and_partitions_remember_is_committed_with_the_offsets(lo
     assert {p: c.offset for p, c in committed.items()} == log.admin.end_offsets(log.partitions("in"))
     times = [OffsetMetadata.decode(c.metadata).partition_time for c in committed.values()]
     assert max(times) == 99
+
+
+MANY = 8
+
+
+class HeldMidway(Held):
+    """A consumer that gives the first half of what its first poll finds in each changelog, and then nothing before it
+    may."""
+
+    def __init__(self, inner: Any, go_on: threading.Event, holds: threading.Event) -> None:
+        super().__init__(inner, go_on)
+        self._holds = holds
+
+    def poll(self, timeout_ms: float) -> list[RecordBatch]:
+        if self._holds.is_set():
+            return super().poll(timeout_ms)
+        halves = [batch.before(batch.offsets[len(batch) // 2]) for batch in self._inner.poll(timeout_ms)]
+        self._inner.seek({TopicPartition(half.topic, half.partition): half.next_offset for half in halves})
+        given = [half for half in halves if half.values]
+        if given:
+            self._holds.set()
+        return given
+
+
+class MidwayBroker(HoldingBroker):
+    """``is_held`` is set when the restore of the client's thread is in the middle of changelogs."""
+
+    def __init__(self, inner: Any, go_on: threading.Event) -> None:
+        super().__init__(inner, go_on)
+        self.is_held = threading.Event()
+
+    def consumer(self, client_id: str, purpose: str = "main") -> Any:
+        consumer = self._inner.consumer(client_id, purpose)
+        restores = client_id.endswith("-restore-consumer")
+        return HeldMidway(consumer, self._go_on, self.is_held) if restores else consumer
+
+
+def two_stores(log: Log, state: str) -> App:
+    """A number and a text for each key of ``many``."""
+    app = log.app("both", state_dir=log.path / state)
+    grouped = app.stream("many", key=str, value=int).group_by_key()
+    grouped.count(name="counts")
+    grouped.aggregate(str, lambda text, value: f"{text} {value}", name="texts", value=str)
+    return app
+
+
+def tasks_that_run(client: Streams) -> int:
+    statuses = [task.status for thread in client.progress().threads for task in thread.tasks]
+    return statuses.count(TaskStatus.RUNNING)
+
+
+def contents(client: Streams) -> dict[tuple[str, int], dict[Any, Any]]:
+    """What a client's stores have, by store and partition."""
+    return {
+        (store, partition): {key: found.value for key, found in answer.result}
+        for store in ("counts", "texts")
+        for partition, answer in client.store(store).answers(lambda one: list(one.all())).by_partition.items()
+    }
+
+
+def fold_of(log: Log) -> dict[tuple[str, int], dict[str, Any]]:
+    """What the stores must have: the fold of the input of each partition."""
+    read_key, read_value = STR.deserializer("many"), INT.deserializer("many")
+    fold: dict[tuple[str, int], dict[str, Any]] = {}
+    for partition in log.partitions("many"):
+        counts, texts = Counter[str](), dict[str, str]()
+        for line in log.lines(partition).values():
+            assert line.key is not None
+            assert line.value is not None
+            key = read_key(line.key)
+            counts[key] += 1
+            texts[key] = f"{texts.get(key, '')} {read_value(line.value)}"
+        fold["counts", partition.partition], fold["texts", partition.partition] = dict(counts), texts
+    return fold
+
+
+@pytest.mark.both_logs
+def test_processes_that_join_while_others_restore_mix_no_changelogs(log: Log) -> None:
+    log.create("many", partitions=MANY)
+    log.write("many", [(f"k{i % 200}", i, i) for i in range(600)])
+    run_to_the_end(log, two_stores(log, "state"))
+    shutil.rmtree(log.path / "state")
+    go_on = threading.Event()
+    clients: list[Streams] = []
+    try:
+        for number in range(4):
+            broker = MidwayBroker(log.broker, go_on)
+            clients.append(Streams(two_stores(log, f"state-{number}"), broker=broker))
+            clients[-1].start()
+            eventually(broker.is_held.is_set, f"client {number} is in the middle of its restore")
+        # What the second one leaves comes to those that are in the middle of others.
+        clients[1].close()
+        rest = [clients[0], *clients[2:]]
+        eventually(lambda: sum(len(tasks_of(client)) for client in rest) == MANY, "all tasks have owners")
+        assert not any(map(tasks_that_run, rest))
+        go_on.set()
+        eventually(lambda: sum(map(tasks_that_run, rest)) == MANY, "all tasks run")
+        caught_up(clients[0])
+        found = [contents(client) for client in rest]
+    finally:
+        go_on.set()
+        for client in clients:
+            client.close()
+    assert all(found)
+    assert sum(map(len, found)) == 2 * MANY
+    assert {place: entries for one in found for place, entries in one.items()} == fold_of(log)
+    assert not any(client.failure for client in clients)

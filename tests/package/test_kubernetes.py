@@ -12,7 +12,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from pystreams.cli.main import all_commands
+from pystreams.cli.main import application_for
 from pystreams.cli.terminal.exits import Exit
 from pystreams.config import StreamsConfig
 from pystreams.metrics.catalogue import MEANINGS
@@ -90,7 +90,7 @@ def test_nothing_in_a_pod_can_do_more_than_it_must(pod):
 def test_pods_run_commands_that_there_are_with_options_that_they_have(pod):
     (container,) = pod["containers"]
     name, *arguments = container["args"]
-    command = get_command(all_commands()).commands[name]  # type: ignore[attr-defined]
+    command = get_command(application_for([])).commands[name]  # type: ignore[attr-defined]
     with command.make_context(name, list(arguments)) as context:
         assert context.params["application"] == "shop"
 
@@ -127,7 +127,7 @@ def test_the_environment_names_settings_and_options():
     options = {
         str(option.envvar)
         for command in ("run", "get")
-        for option in get_command(all_commands()).commands[command].params  # type: ignore[attr-defined]
+        for option in get_command(application_for([])).commands[command].params  # type: ignore[attr-defined]
     }
     for name in environment():
         assert name in options or name.removeprefix("PYSTREAMS_").lower() in settings

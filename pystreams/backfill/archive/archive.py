@@ -1,8 +1,8 @@
 """Archives: topics in Parquet or in tables, which backfills read when the log's retention is over.
 
-    ranges     of each partition: from where the archive ends to where the source does
+    ranges     of each partition: from the end of the archive to the end of the source
     rounds     each range in pieces, one file each; some pieces at a time are written, by any process
-    commit     the target (target.py) commits the files of a round together, with the ranges that they stand for
+    commit     the target (target.py) commits the files of a round together, with the ranges that they cover
     merge      at the end, small files of a table are merged
 
 The files of a killed run are either committed or ignored, so no record is archived twice.
@@ -46,7 +46,7 @@ class Archiver(Protocol):
     def parallelism(self) -> int: ...
 
     def write(self, job: ArchiveJob, pieces: Sequence[InputRange]) -> Iterable[ArchivedFile]:
-        """Write each piece, in any order. Raises what the source raises."""
+        """Write each piece, in any order. Raises the errors of the source."""
         ...
 
 
@@ -62,7 +62,7 @@ class InlineArchiver:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveResult:
-    """The result of a run. ``lost`` are offsets that were gone from the log before they were archived."""
+    """The result of a run. ``lost`` are offsets that the log has deleted before they were archived."""
 
     records: int
     files: int
@@ -89,12 +89,12 @@ def archive(
     """Append the records since the last run to the archive at ``to``; the first run archives all records.
 
     ``to`` is a folder for Parquet files (a path, or a URI that Arrow knows), or a ``DeltaTarget`` or ``IcebergTarget``.
-    Of Kafka give ``KafkaSource(..., isolation_level="read_committed")``: archived records are permanent, so they must
+    For Kafka use ``KafkaSource(..., isolation_level="read_committed")``: archived records are permanent, so they must
     not come from aborted transactions.
 
-    Raises ``TopicError`` for a topic that is not there, or was created again since; ``StateError`` if another run
-    commits at the same time, and for a place with data of others; what the source raises. Records that were committed
-    until then stay in the archive.
+    Raises ``TopicError`` for a topic that does not exist, or was created again since the last run; ``StateError`` if
+    another run commits at the same time, and for a place with foreign data; and the errors of the source. Records that
+    were committed before the error stay in the archive.
     """
     target = FolderTarget(to) if isinstance(to, str) else to
     run = _Run(source, target, archiver or InlineArchiver(), clock or SystemClock(), progress)
@@ -217,8 +217,8 @@ def _archived(stored: ParquetSource) -> Index:
 
 
 def _pieces(range: InputRange, offsets_max: int, archived: Index) -> Iterator[InputRange]:
-    """A range in pieces of at most ``offsets_max`` offsets. An empty range stays as it is if the archive knows nothing
-    of the partition yet: it shows the archive where the partition stands."""
+    """A range in pieces of at most ``offsets_max`` offsets. An empty range stays a piece if the archive does not have
+    the partition yet: it records the position of the partition."""
     start = range.start
     if start == range.end and range.partition not in archived.covered:
         yield range

@@ -50,8 +50,9 @@ def require_same_topics(
     counts: Mapping[str, int],
     beginnings: Mapping[TopicPartition, int],
 ) -> None:
-    """Raises ``TopicError`` for topics that are not those in the archive, because they were made anew, or are another
-    cluster's: they have fewer partitions, or another record where the archive ends. One record a topic is looked at."""
+    """Raises ``TopicError`` for topics that are not those in the archive, because they were created again, or belong to
+    another cluster: they have fewer partitions, or another record at the end of the archive. Compares one record of
+    each topic."""
     for topic, count in counts.items():
         before = archived.counts.get(topic, 0)
         if count < before:
@@ -83,7 +84,7 @@ def other_topic(source: Source, place: str, topic: str, why: str) -> TopicError:
 
 
 def _record(source: Source, partition: TopicPartition, offset: int) -> list[dict[str, Any]]:
-    """The record at an offset; nothing if compaction or retention took it."""
+    """The record at an offset; None if compaction or retention has deleted it."""
     try:
         batches = [*source.read(InputRange(partition, offset, offset + 1))]
     except OffsetOutOfRangeError:

@@ -1,9 +1,10 @@
 """An archive in a table of Delta Lake, written through delta-rs: no Spark is needed.
 
 A round takes two commits of the table. The first one sets the note of what will be archived (``sources/lake/content``),
-for the version of the table that this run has looked at, and no later one. The second one adds the files: Delta refuses
-it if somebody else has set a note in between. So of two runs one is refused, and readers know whether a note's files
-are there (``sources/lake/delta``). At its end a run settles its last note, so that nobody has to look any more.
+only for the version of the table that this run has read. The second one adds the files: Delta refuses it if another run
+has set a note in between. So one of two concurrent runs is refused, and readers can find out whether a note's files
+are committed (``sources/lake/delta``). At its end a run settles its last note, so that readers need not check it any
+more.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class DeltaTarget:
         return True
 
     def clean(self) -> None:
-        """Deletes what the table replaced longer ago than its property says, and what died before its commit; a week
+        """Deletes files that were replaced longer ago than the table's property says, and files of killed runs; a week
         if the property says nothing."""
         with changing(self._where):
             self._made().vacuum(dry_run=False, full=True)

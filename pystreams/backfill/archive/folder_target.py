@@ -55,7 +55,7 @@ class FolderTarget:
         return _FolderRound(self._log, Drafts(self._folder, f"{now_ms}-{uuid4().hex[:8]}"))
 
     def finish(self, file_offsets_max: int) -> Merged:
-        # Who reads the folder without its log would see records twice, or not at all, while files change places.
+        # No merging: readers without the log would see records twice, or not at all, while files change places.
         return Merged()
 
 

@@ -1,8 +1,8 @@
 """An archive in a table of Iceberg, written through pyiceberg: no Spark is needed.
 
-A round is one commit, which adds its files and sets the note of what was archived (``sources/lake/content``). If
-somebody else has committed meanwhile, the note says whether that was another run, or only somebody who has compacted
-the table.
+A round is one commit, which adds its files and sets the note of the archived ranges (``sources/lake/content``). If
+there was another commit meanwhile, the note shows whether it came from another run, or only from a compaction of the
+table.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class IcebergTarget:
                     if files:
                         change.add_files(files, {COMMIT: str(number)}, check_duplicate_files=False)
                     else:
-                        # A snapshot all the same: it is what two runs at once cannot both add.
+                        # Add a snapshot nevertheless, because two concurrent runs cannot both add it.
                         change.update_snapshot({COMMIT: str(number)}).fast_append().commit()
             except (_OtherRunError, CommitFailedException):
                 self._load()
@@ -215,7 +215,7 @@ class IcebergTarget:
 
 
 class _OtherRunError(Exception):
-    """Another run has committed in the meantime."""
+    """Another run has committed meanwhile."""
 
 
 def _watch_commits(table: Table, look: Callable[[], None] = lambda: None) -> None:

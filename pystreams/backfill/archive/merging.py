@@ -1,7 +1,8 @@
-"""Small files of a table become larger ones: a run each night leaves one for each partition.
+"""Merges small files of a table into larger ones, because each nightly run adds one for each partition.
 
-Merged are the last files of a partition, if there are eight of which none is more than twice as large as all behind it.
-So a record is written again a number of times that grows with the logarithm of the archive's size.
+The last files of a partition are merged if there are at least eight of them, and none is more than twice as large as
+all files behind it together. So the number of times that a record is rewritten grows with the logarithm of the
+archive's size.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 FILES_MIN: Final = 8
 #: The maximum size of a merged file.
 _BYTES_MAX: Final = 256 << 20
-#: Files with a smaller part of the records that a file may have are merged whatever is behind them.
+#: Files with less than this share of the maximal number of records are merged in any case.
 _TINY: Final = 1 / 100
 #: So many partitions are committed together.
 _TOGETHER: Final = 100
@@ -61,7 +62,8 @@ class Mergeable(Protocol):
 
 
 def merge(table: Mergeable, file_offsets_max: int) -> Merged:
-    """Merge what is due. If that is not possible now, the files stay as they are, and the next run tries again."""
+    """Merge the files that are due. If that is not possible now, they stay as they are, and the next run tries
+    again."""
     before = after = 0
     try:
         archive, files = table.files()
@@ -103,7 +105,7 @@ def _last(files: list[tuple[Piece, TableFile]], file_offsets_max: int) -> list[T
 
 
 def _merged(archive: LakeArchive, files: RoundFiles, due: Sequence[TableFile]) -> ArchivedFile:
-    """One file with the records of several. Raises ``StateError`` if these are not what the table says of them."""
+    """One file with the records of several. Raises ``StateError`` if their content contradicts the table."""
     pieces = [file.piece for file in due if file.piece is not None]
     input = InputRange(due[0].partition, pieces[0].first_offset, pieces[-1].last_offset + 1)
     with reading(archive.description):

@@ -95,7 +95,7 @@ def write_file(files: RoundFiles, piece: InputRange, batches: Iterable[Arrow]) -
 
 
 class _Writer:
-    """One file in the making: begun with its first row, written in groups of many rows."""
+    """A file that is being written: created with its first row, written in groups of many rows."""
 
     def __init__(self, files: RoundFiles, file: str) -> None:
         self._files = files

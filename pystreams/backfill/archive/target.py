@@ -1,4 +1,5 @@
-"""Where an archive is kept: a folder with a log of its own, or a table. It knows what is committed, and commits."""
+"""The interface of the place of an archive: a folder with its own log, or a table. It commits files, and lists the
+committed ones."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from pystreams.ids import TopicPartition
 
 
 class RoundFiles(Protocol):
-    """Where the files of one round are written, before its commit. Picklable: any process may write some."""
+    """Writes the files of one round before its commit. Picklable, because any process may write some."""
 
     @property
     def schema(self) -> Arrow:
@@ -26,7 +27,7 @@ class RoundFiles(Protocol):
         ...
 
     def create(self, file: str) -> Arrow:
-        """The file, to write. Raises ``StateError`` if that cannot be."""
+        """The file, opened for writing. Raises ``StateError`` if this is not possible."""
         ...
 
     def written(self) -> AbstractContextManager[None]:
@@ -51,11 +52,11 @@ class Round(Protocol):
     def files(self) -> RoundFiles: ...
 
     def commit(self, number: int, content: RoundContent) -> bool:
-        """Commit number ``number``; False if somebody else has committed in the meantime. Raises ``StateError``."""
+        """Commit as number ``number``; False if another run has committed meanwhile. Raises ``StateError``."""
         ...
 
     def discard(self) -> None:
-        """Delete what was written, if it is certain that it was not committed."""
+        """Delete the written files, if it is certain that they were not committed."""
         ...
 
 
@@ -78,7 +79,7 @@ class TableRound:
         return self.table.commit(number, content)
 
     def discard(self) -> None:
-        """The files stay: they could be those of a commit that has landed without a word."""
+        """Keep the files, because a commit without an answer may have succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Merged:
 
 
 class ArchiveTarget(Protocol):
-    """An archive, as its one writer sees it."""
+    """An archive, for its single writer."""
 
     @property
     def shown(self) -> str:
@@ -98,7 +99,7 @@ class ArchiveTarget(Protocol):
         ...
 
     def open(self, now_ms: int) -> int:
-        """Finish what a killed run has left. The number of commits so far.
+        """Finish the work of a killed run. Returns the number of commits so far.
 
         Raises ``StateError`` for a place with data of others, and before anything is written.
         """
@@ -113,5 +114,5 @@ class ArchiveTarget(Protocol):
         ...
 
     def finish(self, file_offsets_max: int) -> Merged:
-        """All rounds are committed: merge small files, if readers of the format do not notice it."""
+        """Called when all rounds are committed: merge small files, if readers of the format are not disturbed."""
         ...

@@ -20,8 +20,8 @@ _VALUE, _DELETED = b"\x01", b"\x00"
 
 
 class Compacted:
-    """The last value of each key, on the disk: memory is bounded whatever the changelog's size. With ``history_ms``,
-    that of a versioned store, the value of the greatest timestamp."""
+    """The last value of each key, on the disk, so that memory is bounded for any size of the changelog. With
+    ``history_ms``, for a versioned store, it is the value with the greatest timestamp."""
 
     def __init__(self, database: RocksDatabase, history_ms: int | None) -> None:
         self._database = database
@@ -37,7 +37,7 @@ class Compacted:
             self._database.write([(self._table, changes)])
 
     def _latest(self, entries: list[StoreEntry]) -> dict[bytes, bytes | None]:
-        """Deletions stay, so that what comes late is known to be late."""
+        """Deletions are kept, so that late records are recognized as late."""
         assert self._history_ms is not None
         changes: dict[bytes, bytes | None] = {}
         for key, value, timestamp in entries:

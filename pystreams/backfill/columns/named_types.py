@@ -39,7 +39,7 @@ _FORMATS: Final[Mapping[tuple[str, int], str]] = {
 
 
 def type_of(name: str) -> Arrow:
-    """Arrow's type of what a serde's name stands for; ``json`` is its text. Raises ``ConfigError`` for another name."""
+    """Arrow's type for the name of a serde; ``json`` is its text. Raises ``ConfigError`` for another name."""
     if name not in _TYPES:
         raise ConfigError(
             f"there is no type {name!r} of keys and values",
@@ -55,7 +55,7 @@ def name_of(schema: Schema) -> str | None:
 
 
 def decoded(column: Arrow, name: str, where: str) -> Arrow:
-    """A column of bytes as what a serde's name says. Raises ``SerializationError`` for bytes that are not."""
+    """A column of bytes as a column of the type of a serde's name. Raises ``SerializationError`` for other bytes."""
     type, dtype = _TYPES[name]
     try:
         if not dtype:

@@ -35,7 +35,7 @@ def named_column(name: str) -> Column:
 
 
 def column_of(serde: AnySerde, topic: str) -> Column:
-    """The column of what ``serde`` has written for ``topic``."""
+    """The column for the bytes that ``serde`` has written for ``topic``."""
     schema = schema_of(serde)
     name, typed = name_of(schema), type_of_serde(serde)
     if name is not None:
@@ -80,7 +80,7 @@ def type_of_serde(serde: AnySerde) -> Typed | None:
 
 
 def _of_avro(serde: Any, schema: Schema) -> Typed:
-    """Records are dicts with what their schema names, or objects of the type to which they are converted."""
+    """Records are dicts with the fields of their schema, or objects of the type to which they are converted."""
     if schema["as"] is not None:
         return type_of_schema(schema["as"], of_pydantic=Shape.of(serde.type).pydantic)
     written: Any = schema["schema"]

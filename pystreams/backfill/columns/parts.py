@@ -76,7 +76,7 @@ class PartOfApplication:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """How keys and values are read. None: they are not read, and have no column."""
+    """The parts that read keys and values. None: they are not read, and have no column."""
 
     key: Part | None = None
     value: Part | None = None

@@ -88,7 +88,7 @@ def _plain(value: Any) -> Any:
     return pydantic.to_jsonable_python(value)
 
 
-#: The type of what has no type that a column can have.
+#: The type of values for which a column has no type.
 TEXT: Final = Typed(pa.string(), json_text)
 #: UUIDs, times of day: as people write them.
 UUID_TEXT: Final = Typed(pa.string(), str)

@@ -43,7 +43,7 @@ class ChangelogEntry(NamedTuple):
 
     @property
     def place(self) -> tuple[bytes, int]:
-        """By which entries are sorted; what a versioned store has of one place stays in its order."""
+        """The sort key of entries; the versions of a versioned store at one place keep their order."""
         return self.key, self.timestamp
 
 

@@ -1,7 +1,7 @@
-"""The columns of records, for a step that folds in columns and that gets them as they are in their topic.
+"""The input of a step that folds in columns, taken directly from the columns of its topic.
 
-No object is made for a record, except by serdes that are not those of whole numbers, and for steps of column
-expressions in between. Chunks with nulls, or with bytes that cannot be read, are processed record by record.
+No object is made for a record, except by serdes other than those of whole numbers, and for steps of column expressions
+in between. Chunks with nulls, or with bytes that cannot be read, are processed record by record.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ColumnInput:
         if pc.min(chunk.column("timestamp")).as_py() < 0:
             return False
         try:
-            # Serdes and expressions raise what they like. The way of single records finds the one that is bad.
+            # Serdes and expressions may raise any error. Processing record by record then finds the bad record.
             coming = self._coming(chunk)
         except Exception:  # noqa: BLE001
             return False
@@ -98,7 +98,7 @@ class ColumnInput:
         timestamps = rows.column("timestamp").to_numpy()
         nows = self._step.nows(timestamps)
         late = self._step.late(timestamps, nows)
-        # Before anything is decoded, because the way of single records would decode it again.
+        # Checked before anything is decoded, because processing record by record would decode it again.
         if self._moves_late and len(late):
             return False
         mine = np.ones(rows.num_rows, bool) if self._share is None else self._share.has(rows.column("key"))

@@ -1,8 +1,8 @@
 """Runs a backfill: begins or resumes it, computes slice after slice, and returns the result.
 
 The same for every executor. Only the driver writes the manifest: a slice counts once the manifest names it, so a
-resumed run never uses an incomplete slice of a driver that died. Of two drivers on one staging folder the one that
-began later continues; the other one fails at its next slice (staging/manifest_files.py).
+resumed run never uses an incomplete slice of a driver that died. If there are two drivers on one staging folder, the
+later one continues, and the other one fails at its next slice (staging/manifest_files.py).
 """
 
 from __future__ import annotations
@@ -192,7 +192,8 @@ class _Run:
         return next((one for one in self._planned.plan.slices if one.index not in manifest.folders), None)
 
     def _advanced(self, manifest: Manifest, one: Slice) -> Manifest:
-        """Compute a slice; the manifest with it. If its steps cannot hold their results, that with other ways."""
+        """Compute a slice; returns the manifest with it. If its steps cannot keep their results, returns the manifest
+        with other ways of computing instead."""
         folder = new_folder(one.index)
         staged = self._staging.with_slices({**manifest.folders, one.index: folder})
         planned = self._planned
@@ -205,7 +206,7 @@ class _Run:
             first = self._next(changed)
             assert first is not None
             log.warning("slice %d is computed again, with each update: %s", first.index, error)
-            # First the manifest, because the slices that it does not name are deleted.
+            # The manifest is written first, because slices that it does not name are deleted.
             self._staging.write_manifest(changed)
             self._staging.with_slices(changed.folders).clear()
             return changed

@@ -1,7 +1,7 @@
 """Executors run the tasks of a backfill: in this process (inline.py), in worker processes (workers/processes.py), or on
 Spark (spark/executor.py).
 
-The part that they share is the driver (driver.py): begin or resume, slice after slice, the result.
+Their common part is the driver (driver.py): it begins or resumes, computes slice after slice, and makes the result.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Executor(Protocol):
 
     def prepare_table(self, table: SparkTable, schema: Arrow) -> None:
         """Create a table for rows of a schema, unless it is there. Raises ``ConfigError`` for a table that has other
-        columns or cannot be created, and if this executor does not write tables."""
+        columns or cannot be created, and if this executor cannot write tables."""
         ...
 
     def append_to_table(
@@ -128,6 +128,7 @@ class Executor(Protocol):
         table: SparkTable,
         batch: TableBatch,
     ) -> None:
-        """Append the rows of ``function`` over every partition to a table, in one commit; nothing if the table has the
-        batch. Raises ``StateError`` if they cannot be written, or if nobody knows any more whether they are there."""
+        """Append the rows of ``function`` over every partition to a table, in one commit, unless the table has the
+        batch already. Raises ``StateError`` if they cannot be written, or if it is not known any more whether the table
+        has them."""
         ...

@@ -67,11 +67,11 @@ def _cut_up(batches: Iterable[Arrow], rows: int | None) -> Iterator[Arrow]:
 
 
 class InputReader:
-    """Reads one partition for one task. Belongs to one pass over it: it remembers how late it is.
+    """Reads one partition for one task, in one pass: it keeps the partition's time.
 
-    The times that order records are those that the source's extractor takes from them, and a record that cannot be
-    read has none. So records are decoded here, once more than in the task; where the task has no other queue
-    (``alone``) there is nothing to order, and the log's own timestamps do.
+    Records are ordered by the times that the source's extractor takes from them; a record that cannot be read has none.
+    So records are decoded here, in addition to the decoding in the task. If the task has no other queue (``alone``),
+    nothing has to be ordered, and the log's own timestamps are used.
     """
 
     def __init__(

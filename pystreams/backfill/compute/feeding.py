@@ -1,4 +1,4 @@
-"""Gives a task its records in the order in which they come, whatever the heads of its queues say."""
+"""Gives a task its records in the order in which they arrive, independent of the heads of its queues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GivenOrder:
     """Queues in the order of ``expect``. Implements ``partition_group.HeadOrder``.
 
     The task has one batch per queue and is given the next only when all are processed, so a position in a queue is a
-    position in its batch. Bad records go before it is their turn to be polled: their positions are just passed.
+    position in its batch. Bad records are removed before it is their turn: their positions are just skipped.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Global stores in a backfill: the whole content of their topics up to the cut, for every task that uses them.
 
 The first task that needs them in a folder for temporary files (an executor of Spark has one for each disk) fills them
-from their topics, on the disk; the others there take a copy, whose tables are links. A store that the application keeps
-in memory alone is filled by each task that asks for it.
+from their topics, on the disk; later tasks make a copy, whose tables are links. A store that the application keeps only
+in memory is filled by each task that needs it.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class GlobalTables(Mapping[str, Any]):
         return blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
     def _build(self, target: Path) -> None:
-        """Fill the stores where all tasks find them; there is nothing before they are filled."""
+        """Fill the stores in the folder that all tasks share. The folder appears only when they are complete."""
         _clear(target.parent)
         building = Path(tempfile.mkdtemp(prefix=_BUILDING, dir=target.parent))
         try:
@@ -123,7 +123,8 @@ class GlobalTables(Mapping[str, Any]):
             raise
 
     def _filled(self, directory: Path) -> GlobalState:
-        """The stores in a directory, with what they lack: partition by partition, so that it is the same each time."""
+        """The stores in a directory, with their missing records added partition by partition, so that the result is
+        always the same."""
         counts = Counter(one.partition.topic for one in self._ranges)
         state = GlobalState(
             self._loaded.built,
@@ -166,7 +167,7 @@ def _fill(state: GlobalState, input: InputRange, source: Source | None) -> None:
 
 @contextmanager
 def _locked(folder: Path, digest: str) -> Iterator[Path]:
-    """Lock the folder of the stores that all tasks of a machine copy, and give its path; it may not exist yet. One task
+    """Lock the folder of the stores that all tasks of a machine copy; gives its path, which may not exist yet. One task
     at a time builds or copies them. The operating system releases the lock of a task that dies."""
     make_folder(folder)
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
@@ -178,7 +179,7 @@ def _locked(folder: Path, digest: str) -> Iterator[Path]:
 
 
 def clear_global_tables(folder: Path) -> None:
-    """Delete all that tasks have left in a folder where no task is at work any more."""
+    """Delete all files that tasks have left in a folder in which no task is running any more."""
     _clear(folder)
     (folder / _LOCK).unlink(missing_ok=True)
 

@@ -107,14 +107,14 @@ class _Queue:
 
 
 class CollectingProducer(NoProducer):
-    """Collects what is sent. Changes of stores are discarded: a backfill publishes their final content. An abort does
-    nothing: a task that fails starts again, and its output is discarded.
+    """Collects the sent records. Changes of stores are discarded, because a backfill publishes their final content. An
+    abort does nothing, because a task that fails starts again, and its output is discarded.
 
     ``inputs`` are topics of the backfill that must not be written.
 
-    A record without a key goes to the partition of the task's own number, where a producer would choose any.
+    A record without a key goes to the partition of the task's own number; a live producer would choose any partition.
 
-    The task calls ``take`` now and then. If the results of one record do not fit into memory before that, they wait in
+    The task calls ``take`` periodically. If the results of one record do not fit into memory before that, they wait in
     a file in ``folder``.
     """
 
@@ -140,7 +140,7 @@ class CollectingProducer(NoProducer):
         self._spill = Spill(folder / "spilled")
 
     def go_on(self, sequences: Sequences) -> None:
-        """Number the records on from where an earlier visit ended; before the first is sent."""
+        """Continue the numbers of records after those of an earlier visit. Called before the first record is sent."""
         self._started = sequences
 
     @property

@@ -20,10 +20,10 @@ from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.plan.slices import Slice
 from pystreams.backfill.sources.ranges import InputRange
 
-#: A task with fewer records is not cut: its result would not come sooner.
+#: A task with fewer records is not cut, because its result would not come sooner.
 CUT_RECORDS: Final = 100_000
 
-#: Nor is one that has at most this multiple of the average of a process.
+#: A task that has at most this multiple of the average number of records of a process is not cut, either.
 _EVEN: Final = 1.2
 
 

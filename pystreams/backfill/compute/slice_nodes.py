@@ -1,5 +1,5 @@
-"""The nodes of a sub-topology as a slice runs them: where a repartition topic gets partial aggregates, other steps take
-the places of those on both sides of it."""
+"""The nodes of a sub-topology as a slice runs them: if a repartition topic gets partial aggregates, the steps on both
+sides of it are replaced by others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def slice_nodes(
 
 
 def is_combining(node: Node) -> bool:
-    """Whether it has taken the place of a sink."""
+    """Whether it has replaced a sink."""
     return isinstance(node, ProcessorNode) and isinstance(node.operation, Combines)
 
 

@@ -14,7 +14,7 @@ _BATCH_BYTES = 1024 * 1024
 
 
 class Spill:
-    """Batches of ``EXCHANGE_SCHEMA``, first in, first out, in a file that is there only while it holds any."""
+    """Batches of ``EXCHANGE_SCHEMA``, first in, first out, in a file that exists only while it holds batches."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -29,7 +29,7 @@ class Spill:
             self._writer.write_batch(rows.slice(start, step))
 
     def take(self) -> Iterator[Arrow]:
-        """All of them, which stay no longer."""
+        """All batches, which are removed."""
         if self._writer is None:
             return
         self.close()
@@ -38,7 +38,7 @@ class Spill:
         self._path.unlink()
 
     def close(self) -> None:
-        """Close the file, and do not delete it."""
+        """Close the file without deleting it."""
         if self._writer is not None:
             self._writer.close()
         self._writer = None

@@ -1,4 +1,4 @@
-"""Plans and results of backfills for people: what was computed, what was left out, and which joins found nothing."""
+"""Plans and results of backfills for people: the computed content, the records left out, and joins without matches."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ def left_out(manifest: Manifest) -> Counter[str]:
 
 
 def left_out_sentence(manifest: Manifest) -> str:
-    """Says how many records were left out, and how late the late ones were; empty if none was."""
+    """A sentence about the number of records that were left out, and the lateness of late ones; empty if there are
+    none."""
     late = add_up(late for one in manifest.slices.values() for late in one.late)
     return _sentence(totals_text(left_out(manifest), late))
 
 
 def joins_in_vain(manifest: Manifest) -> list[Unmatched]:
-    """The joins in which many records have found nothing, and none has found anything."""
+    """The joins in which no record has found a match, and many have looked for one."""
     return never_found(add_up_unmatched(chain.from_iterable(one.joins for one in manifest.slices.values())))
 
 
 def joins_in_vain_sentences(manifest: Manifest) -> list[str]:
-    """Says of each such join what to look at."""
+    """Advice about each such join."""
     return [_sentence(join.text) for join in joins_in_vain(manifest)]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """``rows`` are a kind (as ``store``), a name, and what there is to say of it; ``remarks`` are sentences."""
+    """``rows`` are a kind (such as ``store``), a name, and a description; ``remarks`` are sentences."""
 
     title: str
     rows: Sequence[tuple[str, str, str]]
@@ -60,7 +61,7 @@ class Summary:
 
 
 class Summarised(ABC):
-    """Something that shows its summary: as text, and in a notebook as a table."""
+    """An object that shows its summary: as text, and in a notebook as a table."""
 
     __slots__ = ()
 

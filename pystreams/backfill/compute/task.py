@@ -101,7 +101,8 @@ def run_task(
     called repeatedly with the number of processed records. ``source`` has the topics of global stores, if there are
     any; what is made of them stays in ``work_dir`` for the tasks that come after (global_tables.py).
 
-    Raises what the task raises: ``ProcessingError``, ``SerializationError``, ``ProductionError``; ``TopologyError`` if
+    Raises the errors of the task: ``ProcessingError``, ``SerializationError``, ``ProductionError``; ``TopologyError``
+    if
     this process has another topology; ``NotCutError`` if the task cannot be computed in shares.
     """
     with _running(work, task, work_dir, report or _nothing, source, share) as run:
@@ -217,7 +218,7 @@ class _TaskRun:
                     self._commit()
                     yield from self._take()
                 self._report(self._consumed)
-        # The caches of the steps before those that hold results are flushed first: what they held back comes now.
+        # First flush the caches of earlier steps, which hold back records for the steps that keep their results.
         self._commit()
         self._stream.flush_folded()
         self._commit()
@@ -340,7 +341,7 @@ class _TaskRun:
     # Records
 
     def _process(self, feed: Feed, chunk: Arrow) -> Iterator[Arrow]:
-        """Process records; gives what is enough to be handed on."""
+        """Process records; yields results when there are enough to be passed on."""
         stream = self._stream
         for batch in feed.batches(chunk):
             stream.add_batch(batch)
@@ -359,7 +360,7 @@ class _TaskRun:
         yield from self._take()
 
     def _take(self, *, everything: bool = False) -> Iterator[Arrow]:
-        """Take what is enough to be handed on, or ``everything``."""
+        """Take the results if there are enough to be passed on, or ``everything``."""
         yield from self._producer.take(everything=everything)
         for partials in self._partials.values():
             yield from partials.take()

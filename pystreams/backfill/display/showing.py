@@ -1,4 +1,4 @@
-"""Shows the progress of a backfill that a program runs: in a notebook below the cell, else on the terminal."""
+"""Shows the progress of a backfill that a program runs: in a notebook below the cell, otherwise on the terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def showing(progress: OnProgress | bool, plan: BackfillPlan, left: str) -> Itera
     """The function that the driver calls with the progress of its tasks: ``progress`` itself if it is a function. True:
     one that shows bars in a notebook or on a terminal, or None where there is neither; False: None.
 
-    ``left`` is the text that a notebook shows if the backfill has stopped: it says what is left to do.
+    ``left`` is the text that a notebook shows if the backfill has stopped: it describes the remaining work.
     """
     if not isinstance(progress, bool):
         yield progress

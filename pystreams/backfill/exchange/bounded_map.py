@@ -18,8 +18,8 @@ _TABLE: Final = "entries"
 
 
 class BoundedMap:
-    """Memory is bounded by ``memory_bytes``, whatever the size of the content, which then goes to a temporary folder in
-    ``parent`` (None: the machine's)."""
+    """Memory is bounded by ``memory_bytes``. Larger content goes to a temporary folder in ``parent`` (None: the
+    machine's)."""
 
     def __init__(self, parent: str | None, memory_bytes: int) -> None:
         self._parent = parent
@@ -42,7 +42,7 @@ class BoundedMap:
         return self._memory.get(key) if self._table is None else self._table.get(key)
 
     def update(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """None deletes."""
+        """Set a value; None deletes it."""
         if self._database is not None and self._table is not None:
             self._database.write([(self._table, changes)])
             return

@@ -33,7 +33,7 @@ def sorted_rows(rows: Arrow) -> Arrow:
 
 
 class _Stream:
-    """Rows that have arrived, and where they come from: one queue, or (id None) several that are merged already."""
+    """Rows that have arrived, and their origin: one queue, or (id None) several queues that are merged already."""
 
     def __init__(self, id: QueueId | None, batches: Iterable[Arrow]) -> None:
         self._id = id
@@ -42,7 +42,7 @@ class _Stream:
         self.advance()
 
     def advance(self) -> None:
-        """On to the next batch that holds anything; ``rows`` is None at the end."""
+        """Advance to the next batch that is not empty; ``rows`` is None at the end."""
         self.rows = next((batch for batch in self._batches if batch.num_rows), None)
 
     def end(self) -> Place:
@@ -52,7 +52,7 @@ class _Stream:
         return rows.column("queue_time")[-1].as_py(), self._id_of(rows, rows.num_rows - 1)
 
     def take(self, horizon: Place) -> Arrow | None:
-        """The rows up to ``horizon``, which stay no longer."""
+        """The rows up to ``horizon``, which are removed."""
         rows = self.rows
         assert rows is not None
         end = self._before(rows, horizon)
@@ -91,7 +91,7 @@ def merged(streams: Sequence[tuple[QueueId | None, Iterable[Arrow]]]) -> Iterato
     waiting = [one for one in (_Stream(id, batches) for id, batches in streams) if one.rows is not None]
     while waiting:
         if len(waiting) == 1:
-            # Alone, a stream needs no look at its rows.
+            # The rows of a single stream need not be compared.
             while (rows := waiting[0].rows) is not None:
                 yield rows
                 waiting[0].advance()
@@ -103,7 +103,7 @@ def merged(streams: Sequence[tuple[QueueId | None, Iterable[Arrow]]]) -> Iterato
 
 
 class _Waiting:
-    """Rows that ``in_order`` has not handed on, as pieces by queue."""
+    """Rows that ``in_order`` has not passed on yet, as pieces by queue."""
 
     def __init__(self) -> None:
         self.queues: dict[QueueId, list[Arrow]] = {}
@@ -116,7 +116,7 @@ class _Waiting:
         self.nbytes += piece.nbytes
 
     def take(self, horizon: Place | None) -> Iterator[Arrow]:
-        """The rows up to ``horizon``, in order, which wait no longer."""
+        """The rows up to ``horizon``, in order, which are removed."""
         taken: list[Arrow] = []
         for id in sorted(self.queues):
             # Rows before a piece of the same queue are also before the horizon.
@@ -133,7 +133,7 @@ class _Waiting:
         if len(taken) == 1:
             yield taken[0]
         elif taken:
-            # Queue by queue as they are, a stable sort leaves ties as they should be.
+            # The rows are ordered by queue, so a stable sort keeps ties in the right order.
             rows = combined(taken)
             yield rows.take(pc.sort_indices(rows.column("queue_time")))
 
@@ -141,8 +141,8 @@ class _Waiting:
 def in_order(pieces: Iterable[tuple[Place, Arrow]]) -> Iterator[Arrow]:
     """The rows of pieces of several queues, in order. The pieces come sorted by their first row, whose place they have.
 
-    Where queues overlap, what waits is at most one piece of each, and what is merged at once (some thousand rows, or
-    some MiB of them): nothing that has not come can be before the first row of the next piece.
+    If queues overlap, at most one piece of each queue waits, and the rows that are merged at once (some thousand rows,
+    or some MiB of them), because no later row can come before the first row of the next piece.
     """
     waiting = _Waiting()
     kept_rows = kept_bytes = 0
@@ -162,5 +162,5 @@ def _end(rows: Arrow, id: QueueId, horizon: Place) -> int:
 
 
 def _bisected(bisect: Callable[..., int], times: Arrow, time: int) -> int:
-    """A place in a column that ascends: a few look-ups, where a list would be an object for each row."""
+    """A place in an ascending column, found with a few look-ups; a list would need an object for each row."""
     return bisect(range(len(times)), time, key=lambda i: times[i].as_py())

@@ -29,7 +29,7 @@ def check_target(cut: CutBackfill, broker: Broker, clock: Clock | None = None) -
     """Check whether the result of a backfill can be handed over to this log, or already was. Before it is computed, the
     retention of changelogs is compared with the last records that it reads, and a warning is logged.
 
-    Raises what ``hand_over`` raises before it writes anything.
+    Raises the errors that ``hand_over`` raises before it writes anything.
     """
     clock = clock or SystemClock()
     with closing(broker.admin()) as admin:
@@ -111,7 +111,8 @@ def _require_topics(admin: Admin, inputs: Mapping[TopicPartition, InputRange], w
 
 
 def _require_same_partitions(cut: CutBackfill, admin: Admin, where: str) -> None:
-    """Tasks and changelogs follow from the inputs: if these are as wide, all keys are where live looks for them."""
+    """Tasks and changelogs follow from the inputs: with the same numbers of partitions, the live application finds all
+    keys in the same partitions."""
     planned = {
         (one.subtopology, input.topic): input.partitions for one in cut.plan.slices for input in one.inputs
     }
@@ -143,7 +144,7 @@ def _check_cut(cut: CutBackfill, admin: Admin, where: str) -> dict[TopicPartitio
     for input in cut.manifest.inputs:
         partition = input.partition
         if partition.topic in cut.plan.global_topics:
-            # Live reads it from its beginning, wherever that is by then.
+            # The live application will read it from its beginning at that time.
             _require_read(input, ends[partition], where)
         elif not beginnings[partition] <= input.end <= ends[partition]:
             raise OffsetOutOfRangeError(
@@ -183,7 +184,7 @@ def _require_same_records(
                 why=f"{partition} has another record at offset {last.offset}: {difference(last, now)}",
                 hint="hand over to the log that the history comes from, or backfill from this one",
             )
-    # Where an archive holds what the log no longer does, that is as it should be.
+    # It is no error if an archive has records that the log has deleted.
     gone = [str(partition) for partition in lasts if partition not in found]
     unknown = [str(input.partition) for input in manifest.inputs if input.end > 0 and input.last is None]
     for level, why, partitions in (
@@ -203,10 +204,11 @@ def _require_same_records(
 
 
 def _require_restorable(cut: CutBackfill, beginnings: Mapping[TopicPartition, int], where: str) -> None:
-    """A table that has its topic in place of a changelog is restored from there: of an archive, that gives less."""
+    """A table without a changelog is restored from its topic. If an archive has more records than the topic, the
+    restored table would lack them."""
     stores = {spec.source_topic: spec.name for spec in cut.loaded.built.stores if spec.source_topic}
     for input in cut.manifest.inputs:
-        # Where the first of several backfills began to read is not known.
+        # If this backfill continues others, it is not known where the first of them began to read.
         first = input.start if cut.manifest.previous_id is None else 0
         if input.partition.topic in stores and beginnings[input.partition] > first:
             raise OffsetOutOfRangeError(

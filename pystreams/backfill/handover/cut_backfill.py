@@ -1,4 +1,4 @@
-"""What the checks of a hand-over need of a backfill."""
+"""The interface of a backfill for the checks of a hand-over."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Writes the records of a backfill for sinks to their target: Parquet files, the topics themselves, or tables.
 
-Each record gets there once, however often it is tried. Partitions are written where the executor works.
+Each record is written once, even if the work is repeated. Partitions are written where the executor works.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _each(result: BackfillResult, topic: str, work: Callable[[int, Iterator[Arro
 
 
 def _written(result: BackfillResult) -> list[str]:
-    """The topics that there are records for, sorted."""
+    """The topics for which there are records, sorted."""
     return sorted({partition.topic for partition in result.written()})
 
 
@@ -89,8 +89,8 @@ def _written(result: BackfillResult) -> list[str]:
 
 
 def check_emit(cut: CutBackfill, broker: Broker, admin: Admin) -> Mapping[str, TopicDescription]:
-    """The topics of a log that take the records: before anything is computed, as far as the plan knows which there will
-    be; then those that there are records for.
+    """The topics of a log that will get records. Before the computation, these are the topics that the plan knows;
+    afterwards, the topics for which there are records.
 
     Raises ``TopicError`` for topics that are missing or have another number of partitions.
     """

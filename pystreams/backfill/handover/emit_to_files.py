@@ -23,7 +23,8 @@ _GROUP_BYTES: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class EmitToFolder:
-    """An ``executor.PartitionFunction`` once it has a topic: one file for each partition, there when it is whole."""
+    """An ``executor.PartitionFunction`` when it has a topic: one file for each partition, which appears when it is
+    complete."""
 
     folder: Folder
     backfill_id: str
@@ -62,9 +63,9 @@ class AppendToFolder:
 
 
 def write_once(folder: Folder, file: str, schema: Arrow, batches: Iterator[Arrow]) -> int:
-    """Write batches to a Parquet file, which is there when it is whole, and return the number of its rows. A file that
-    is there already stays as it is; without rows there is no file. Raises ``StateError`` if it cannot be written, or if
-    the one that is there is damaged."""
+    """Write batches to a Parquet file, which appears when it is complete, and return the number of its rows. An
+    existing file stays as it is; without rows there is no file. Raises ``StateError`` if it cannot be written, or if
+    the existing file is damaged."""
     if folder.exists(file):
         return _rows_in(folder, file)
     first = next((batch for batch in batches if batch.num_rows), None)

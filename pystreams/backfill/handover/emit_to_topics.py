@@ -1,4 +1,4 @@
-"""Records for sinks in their topics, each once: every transaction also says how far it comes."""
+"""Writes records for sinks to their topics, each once: every transaction also records its progress."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ class EmitToTopic:
             id = emitter_id(self.application_id, TopicPartition(self.topic, partition))
             producer = stack.enter_context(closing(broker.transactional_producer("backfill", id)))
             if self.attempt is not None:
-                # Asked now: a later hand-over's worker ends our transaction, an earlier one's is ended by it.
+                # Checked now: from here on, the worker of a later hand-over would end this transaction.
                 require_attempt(broker, self.application_id, self.attempt)
-            # Read now: nobody else's transaction can add to it any more.
+            # Read now, because no other transaction can add records any more.
             done = self._done(broker, partition)
             return str(self._write(producer, partition, batches, done)).encode()
 

@@ -339,13 +339,3 @@ def _check_computed(manifest: Manifest) -> None:
 
 def _of(record: HandOverRecord) -> Manifest:
     return Manifest.from_json(record.manifest, f"backfill {record.backfill_id}")
-
-
-def published_manifest(broker: Broker, application_id: str, clock: Clock | None = None) -> Manifest | None:
-    """The manifest of the last hand-over to an application, None if there was none.
-
-    Raises ``StateError`` while the last step of one is under way.
-    """
-    with closing(broker.admin()) as admin:
-        record = read_record(broker, admin, application_id, clock or SystemClock())
-    return None if record is None else _of(record)

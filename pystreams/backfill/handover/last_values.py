@@ -19,7 +19,7 @@ from pystreams.topics.committed_batches import SilentPartitionError, committed_b
 #: The part of a partition that is kept in memory. There, an entry takes less than half of the time that it takes on
 #: disk.
 MEMORY_BYTES: Final = 64 * 1024 * 1024
-#: A changelog that gives nothing for this time, though there must be more, cannot be read now.
+#: If no record of a changelog arrives for this time, although there must be more, it cannot be read now.
 _SILENCE_MS_MAX = 60_000.0
 
 

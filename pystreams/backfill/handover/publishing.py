@@ -1,16 +1,16 @@
-"""Brings a store partition's changelog to what a backfill has computed: the last value of each key, and tombstones for
-what an earlier run has left. Values that are already there are not written again.
+"""Writes the computed content of a store partition to its changelog: the last value of each key, and tombstones for
+keys that an earlier run has left. Values that the changelog has already are not written again.
 
 The stream time of a window store is later than all its entries if its last change was a deletion. A live run logs the
 deletion, and a restore takes the stream time from it. A backfill has only the entries, so it writes a tombstone with
 the stream time.
 
-The changelog of a versioned store has every version, in the order of time, and nothing before: no record takes the
-place of one that an earlier run has left, so the hand-over makes the topic anew.
+The changelog of a versioned store has every version, in the order of time, and nothing before: records cannot replace
+those that an earlier run has left, so the hand-over creates the topic again.
 
-It runs where the executor works, and bears to be killed and done again: its transactional id ends what a former attempt
-has begun, and the changelog is read after that. If it holds much, that goes to a database on the disk, so memory is
-bounded whatever its size (last_values.py).
+The work runs where the executor works, and can be killed and repeated: its transactional id ends the transaction of a
+former attempt, and the changelog is read after that. Large content goes to a database on the disk, so that memory is
+bounded for any size (last_values.py).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class PublishStore:
                     )
                 )
             )
-            # Asked now: a later hand-over's publisher ends our transaction, an earlier one's is ended by it.
+            # Checked now: from here on, the publisher of a later hand-over would end this transaction.
             require_attempt(broker, self.application_id, self.attempt)
             changelog = TopicPartition(self.changelog, partition)
             headers = None if self.with_headers else self.headers
@@ -161,8 +161,8 @@ class _Publishing:
         self._sent = 0
 
     def replace(self, batches: Iterator[Arrow], left: LastValues, time: _TimeToTell | None) -> Published:
-        """Bring the changelog, in which ``left`` are the last values, to what ``batches`` hold. ``time`` None: the
-        entries do not expire."""
+        """Write the changes that lead from ``left``, the last values in the changelog, to the content of ``batches``.
+        ``time`` None: the entries do not expire."""
         written = unchanged = deleted = 0
         for batch in batches:
             taken: dict[bytes, bytes | None] = {}
@@ -191,7 +191,7 @@ class _Publishing:
     def append(
         self, batches: Iterator[Arrow], there: Iterator[tuple[list[bytes], list[bytes | None]]]
     ) -> Published:
-        """Write what ``batches`` hold behind what an attempt that was killed has left ``there``, as far as it came."""
+        """Write the rest of ``batches`` after the records that a killed attempt has already written (``there``)."""
         written = unchanged = 0
         known = (pair for keys, packed in there for pair in zip(keys, packed, strict=True))
         for batch in batches:
@@ -224,5 +224,6 @@ class _Publishing:
         self._sent += 1
         limit = self._producer.transaction_records_max
         if limit is not None and self._sent % limit == 0:
-            # Readers may see a part of the records: the log records later that the hand-over is complete.
+            # Readers may see only a part of the records, because the hand-over is complete only when the log says so
+            # later.
             self._producer.commit()

@@ -3,8 +3,8 @@
 Records of an earlier run cannot be removed one by one, so a topic that is not empty is created again.
 
 Kafka decides by the records' own timestamps whether they are old enough to be compacted, and the end of a transaction
-closes a segment. So of last year's versions all but the last of each key would be deleted within seconds.
-So ``min.compaction.lag.ms`` becomes as much longer as the store's time is behind the clock.
+closes a segment. So compaction would delete all of last year's versions except the last one of each key within seconds.
+To prevent this, ``min.compaction.lag.ms`` is extended by the time by which the store's time is behind the clock.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class VersionTopics:
         versioned = {spec.name for spec in loaded.built.stores if spec.kind == "versioned"}
         stores = {topic: store for store, topic in result.stores().items() if topic and store in versioned}
         self._found = topics.found
-        #: How they have to be, by name.
+        #: The required topics, by name.
         self._specs: dict[str, TopicSpec] = {}
         for spec in internal_topics(loaded.built, topics.partitioning, loaded.config):
             if spec.name in stores:

@@ -1,4 +1,5 @@
-"""Which aggregations begin before their repartition topic: it gets partial aggregates then, not each record."""
+"""Decides which aggregations begin before their repartition topic, which then gets partial aggregates instead of each
+record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which input topics must be complete before which others can be read: the node graph, cut at internal topics.
+"""Finds the input topics that must be complete before others can be read: the node graph, cut at internal topics.
 
 An internal topic needs all inputs whose records can reach its sink: along the edges of the graph, and through a store
 that one node writes and another reads. These needs form a graph of *inputs* (a sub-topology and a topic). A cycle in it
@@ -62,7 +62,7 @@ def _next(
     ready: Mapping[int, list[str]],
     needs: Mapping[Input, frozenset[Input]],
 ) -> int:
-    """The sub-topology to compute next: one whose inputs are all complete, else one that waits for itself."""
+    """The sub-topology to compute next: one whose inputs are all complete, otherwise one that waits for itself."""
     whole = [sub for sub, left in waiting.items() if ready[sub] == left]
     if whole:
         return min(whole)
@@ -95,7 +95,7 @@ def _needs(built: BuiltTopology, topics: Mapping[int, Sequence[str]]) -> dict[In
 
 
 def _reached_sinks(sub: SubTopology, source: SourceNode) -> Iterable[str]:
-    """The topics that what comes from ``source`` can have an influence on."""
+    """The topics that records of ``source`` can influence."""
     nodes = {node.name: node for node in sub.nodes}
     readers = _readers_of_writers(sub)
     found: set[str] = set()
@@ -137,7 +137,7 @@ def runs_processor(node: ProcessorNode) -> bool:
 
 
 def _closure(input: Input, needs: Mapping[Input, frozenset[Input]]) -> set[Input]:
-    """All that an input needs, directly or not."""
+    """All inputs that an input needs, directly or indirectly."""
     found: set[Input] = set()
     stack = [*needs[input]]
     while stack:

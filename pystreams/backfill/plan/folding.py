@@ -1,4 +1,5 @@
-"""Which steps of a slice fold: they hold their results until the end, because nobody sees any before."""
+"""Decides which steps of a slice fold: they keep their results until the end, because no other step needs earlier
+ones."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 
     CUT ──> COMPUTED ──> PUBLISHING ──> COMMITTED
 
-``CUT`` says what will be read and how; ``COMPUTED`` that every slice is staged. The file goes no further: how far a
-hand-over is stands where the result is handed over to. ``PUBLISHING`` says that changelogs are being written;
-``COMMITTED`` that they and the group's offsets hold the result, so that the application can start.
+``CUT``: the ranges to read, and the way of computing, are fixed. ``COMPUTED``: every slice is staged. The file has no
+later status: the progress of a hand-over is recorded in the log of the application. ``PUBLISHING``: changelogs are
+being written. ``COMMITTED``: the changelogs and the group's offsets hold the result, so that the application can start.
 """
 
 from __future__ import annotations
@@ -153,7 +153,8 @@ class Manifest:
         return replace(self, status=status)
 
     def check_plan(self, plan: BackfillPlan) -> None:
-        """Raises ``TopologyError`` if what was begun is not what is planned now, naming the first difference."""
+        """Raises ``TopologyError``, which names the first difference, if the present plan is not the one that was
+        begun."""
         for what, was, now in (
             ("application", self.application_id, plan.application_id),
             ("topology's fingerprint", self.fingerprint, plan.fingerprint),

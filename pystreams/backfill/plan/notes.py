@@ -102,7 +102,7 @@ def _of_slice(
             yield Note(
                 "exempt", spec.name, "the order in which its entries were last used is not handed over"
             )
-    # A store that is made of a topic is restored from that.
+    # A store that is filled from a topic is restored from this topic.
     made = {spec.name for spec in sub.stores if spec.source_topic is not None}
     for store, changelog in one.stores.items():
         if changelog is None and one.final and store not in made:

@@ -111,10 +111,6 @@ class BackfillPlan:
         read = {input.topic for one in self.slices for input in one.inputs}
         return sorted(read.union(*(one.repartitions + one.sinks for one in self.slices)))
 
-    def last_visit(self, subtopology: int) -> Slice:
-        """The slice whose stores and offsets count."""
-        return next(one for one in self.slices if one.subtopology == subtopology and one.final)
-
 
 def make_plan(built: BuiltTopology, partitions: Mapping[str, int]) -> BackfillPlan:
     """Plan the backfill of an application; ``partitions`` are the counts of all topics that exist outside of it.

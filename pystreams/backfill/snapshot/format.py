@@ -22,7 +22,7 @@ _VERSION: Final = Struct(">?qi")
 
 @dataclass(frozen=True, slots=True)
 class StoredAs:
-    """The place of a store's entries: in the task's database, or beside it."""
+    """The place of a store's entries: in the task's database, or outside of it."""
 
     name: str
     slice: int

@@ -33,7 +33,7 @@ def restore_snapshot(
     """Hand a snapshot over to the live application, and put its stores where that keeps them on this machine (its
     ``state_dir``): they need not be restored from the changelogs.
 
-    Raises what ``open_snapshot`` and ``hand_over`` raise.
+    Raises the errors of ``open_snapshot`` and ``hand_over``.
     """
     result = open_snapshot(folder, application, settings)
     return hand_over(result, broker, clock, before_commit=partial(_install, Path(folder), result, broker))

@@ -132,7 +132,7 @@ class ArchiveLog:
         return [ArchiveEntry.from_json(self.folder.read(f"{_LOG}/{n}"), f"{where}, {n}") for n in names]
 
     def append(self, number: int, entry: ArchiveEntry) -> bool:
-        """Commit; False if somebody else has committed an entry of that number."""
+        """Commit; False if another run has committed an entry with that number."""
         return self.folder.publish(f"{_LOG}/{_name(number)}", entry.to_json())
 
     def settle(self, entry: ArchiveEntry) -> None:
@@ -149,7 +149,7 @@ class ArchiveLog:
                         raise
 
     def discard(self, drafts: str) -> None:
-        """Delete what is left of a round's drafts."""
+        """Delete the rest of a round's drafts."""
         self.folder.delete(f"{_DRAFTS}/{drafts}")
 
     def clean(self, before_ms: int) -> None:

@@ -33,8 +33,8 @@ _BLOCK_BYTES: Final = 16 << 20
 class CsvSource(TextSource):
     """An archive in CSV. See ``FileSource`` and ``TextSource``.
 
-    Nothing between two commas is null, ``""`` is the empty text; a quote within quotes is written twice. ``headers``
-    are JSON: ``[["name", "text"], ...]``. Columns of other names do not matter.
+    An empty field is null, ``""`` is the empty text; a quote within quotes is written twice. ``headers`` are JSON:
+    ``[["name", "text"], ...]``. Columns with other names are ignored.
     """
 
     format_name: ClassVar[str] = "CSV"

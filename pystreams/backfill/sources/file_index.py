@@ -1,4 +1,4 @@
-"""Which files hold which records of a partition, in order of offsets."""
+"""An index of files: the records of a partition in each file, in order of offsets."""
 
 from __future__ import annotations
 

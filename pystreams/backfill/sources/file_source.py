@@ -1,7 +1,7 @@
 """The common part of all archives in files.
 
-A file holds records of any partitions. An index, made at the first question and pickled along, says which files hold
-what of a partition; then only those are read.
+A file holds records of any partitions. An index of the files of each partition is made at its first use, and is pickled
+with the source, so that only the necessary files are read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pystreams.backfill.sources.source import Span, within
 from pystreams.errors import ConfigError, OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
 
-#: Files are looked into side by side: that is waiting, for a disk or a network.
+#: The number of files that are examined at the same time, because this is mostly waiting for a disk or a network.
 LOOKING_THREADS: Final = 8
 
 _EVERYTHING: Final = (-1, 1 << 63)
@@ -101,7 +101,7 @@ class FileSource:
 
     @property
     def index(self) -> Index:
-        """Which files hold what."""
+        """The index of the files."""
         if self._index is None:
             object.__setattr__(self, "_index", self._look())
         assert self._index is not None

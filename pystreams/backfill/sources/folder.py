@@ -1,4 +1,4 @@
-"""A folder with files, wherever Arrow can read: this machine, s3://, gs://, abfs://, hdfs://."""
+"""A folder with files, on any file system of Arrow: this machine, s3://, gs://, abfs://, hdfs://."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Folder:
         return sorted(name for name in names if name.lower().endswith(tuple(suffixes)) and not _hidden(name))
 
     def names(self, folder: str) -> list[str]:
-        """The names of all files right in a folder within, sorted; none if there is no such folder."""
+        """The names of all files directly in a sub-folder, sorted; none if there is no such folder."""
         return self._names(folder, fs.FileType.File)
 
     def folders(self, folder: str) -> list[str]:
-        """The names of all folders right in a folder within, sorted; none if there is no such folder."""
+        """The names of all folders directly in a sub-folder, sorted; none if there is no such folder."""
         return self._names(folder, fs.FileType.Directory)
 
     def _names(self, folder: str, kind: Any) -> list[str]:
@@ -70,12 +70,13 @@ class Folder:
         return bool(system.get_file_info(_within(base, file)).type != fs.FileType.NotFound)
 
     def open_file(self, file: str) -> Arrow:
-        """To read at any place of it."""
+        """A file, opened for reading at any position."""
         system, base = self._resolved()
         return system.open_input_file(_within(base, file))
 
     def open_stream(self, file: str) -> Arrow:
-        """To read from its beginning, unpacked if its name ends so (``.gz``, ``.zst``, ...)."""
+        """A file, opened for reading from its beginning; it is unpacked if its name says so (``.gz``, ``.zst``,
+        ...)."""
         system, base = self._resolved()
         return system.open_input_stream(_within(base, file), compression="detect")
 
@@ -84,7 +85,7 @@ class Folder:
             return bytes(opened.read())
 
     def create(self, file: str) -> Arrow:
-        """A new file to write; its folders are made. Raises ``StateError`` if that cannot be."""
+        """A new file, opened for writing; its folders are created. Raises ``StateError`` if this is not possible."""
         system, base = self._resolved()
         path = _within(base, file)
         with self.written():
@@ -96,10 +97,10 @@ class Folder:
         return writing_to(self.shown)
 
     def publish(self, file: str, content: bytes) -> bool:
-        """Have a small file appear at once and whole; False if there is one of that name.
+        """Create a small file atomically; False if there is a file with that name.
 
-        On this machine that holds against every other process. Other file systems have no such operation here: there
-        one of two that publish in the same moment may lose.
+        On this machine this also works with concurrent processes. Other file systems have no such operation here: if
+        two processes publish at the same moment, the file of one may be lost.
         """
         if self.exists(file):
             return False
@@ -120,7 +121,7 @@ class Folder:
         return True
 
     def sync(self, file: str) -> None:
-        """Have a file that was written survive a failure of this machine. Other file systems see to that themselves."""
+        """Make a written file survive a failure of this machine. Other file systems do this by themselves."""
         system, base = self._resolved()
         if isinstance(system, fs.LocalFileSystem):
             with Path(_within(base, file)).open("rb") as written:
@@ -134,14 +135,14 @@ class Folder:
         system.move(_within(base, file), target)
 
     def delete(self, folder: str) -> None:
-        """Delete a folder within, with all that is in it; there may be none."""
+        """Delete a sub-folder with its content, if it exists."""
         system, base = self._resolved()
         path = _within(base, folder)
         if system.get_file_info(path).type != fs.FileType.NotFound:
             system.delete_dir(path)
 
     def remove(self, file: str) -> None:
-        """Delete a file within; there may be none."""
+        """Delete a file in this folder, if it exists."""
         system, base = self._resolved()
         if self.exists(file):
             system.delete_file(_within(base, file))
@@ -179,7 +180,7 @@ def hive_values(file: str) -> dict[str, str]:
 
 
 def hive_folder(**values: object) -> str:
-    """The folders that say this, as Hive and Spark name them."""
+    """The folder names for these values, as Hive and Spark write them."""
     return "/".join(f"{name}={quote(str(value), safe=' ')}" for name, value in values.items())
 
 

@@ -78,7 +78,7 @@ def _read(consumer: Consumer, spans: Spans) -> dict[TopicPartition, LastRecord]:
         try:
             batches = consumer.poll(_POLL_MS)
         except OffsetOutOfRangeError:
-            # Deleted while it was looked for.
+            # The record was deleted during the search.
             break
         read = set()
         for batch in batches:

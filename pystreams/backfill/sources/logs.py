@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 IsolationLevel = Literal["read_committed", "read_uncommitted"]
 
 _POLL_MS: Final = 100
-#: A log that gives nothing for this time, though there must be more, cannot be reached.
+#: If no record of a log arrives for this time, although there must be more, it cannot be reached.
 _SILENCE_MS_MAX: Final = 60_000
 #: Values and keys of a batch; one record may be larger.
 _BATCH_BYTES_MAX: Final = 16 << 20

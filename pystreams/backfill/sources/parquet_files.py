@@ -31,8 +31,8 @@ _PLACE: Final = ("topic", "partition", "offset", "timestamp")
 class ParquetSource(FileSource):
     """An archive in Parquet. See ``FileSource``; timestamps are integers (ms) or moments of any unit.
 
-    A folder that ``python -m pystreams archive`` writes has a log, which says what is in it: nothing else counts, and
-    holes between what was archived are known as such.
+    A folder that ``python -m pystreams archive`` writes has a log of its content: other files are ignored, and holes
+    between the archived ranges are known.
     """
 
     format_name: ClassVar[str] = "Parquet"
@@ -116,7 +116,7 @@ class ParquetSource(FileSource):
             ) from None
         with opened:
             try:
-                # Read ahead, it would keep everything that it has read.
+                # Without pre-buffering, which would keep everything that was read in memory.
                 parquet = pq.ParquetFile(opened, buffer_size=_BUFFER_BYTES, pre_buffer=False)
             except pa.ArrowInvalid as error:
                 raise ConfigError(

@@ -9,7 +9,7 @@ from pystreams.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class LastRecord:
-    """A record by which a log is known again: its timestamp (ms) and a digest of key and value."""
+    """A record that identifies a log: its timestamp (ms) and a digest of key and value."""
 
     offset: int
     timestamp: int

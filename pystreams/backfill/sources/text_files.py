@@ -1,4 +1,4 @@
-"""Archives in files of text: what CSV and JSON have in common."""
+"""Archives in text files: the common part of CSV and JSON."""
 
 from __future__ import annotations
 

@@ -41,11 +41,11 @@ class Access(Protocol):
         ...
 
     def named(self, what: str) -> AbstractContextManager[None]:
-        """Work that Spark begins meanwhile has this name in Spark's UI."""
+        """A context in which Spark's work has this name in Spark's UI."""
         ...
 
     def listening(self, report: Report) -> AbstractContextManager[Reporter]:
-        """Call ``report`` with what tasks report meanwhile."""
+        """A context in which ``report`` is called with the reports of tasks."""
         ...
 
     def in_users_session(self, rows: DataFrame) -> DataFrame:
@@ -59,7 +59,7 @@ def access_to(session: SparkSession, py_files: Sequence[str]) -> Access:
 
 
 def parallelism_of(session: SparkSession) -> int:
-    """How many tasks Spark begins with if nobody says how many."""
+    """The default number of Spark's tasks."""
     if _is_classic(session):
         return session.sparkContext.defaultParallelism
     # Spark Connect cannot be asked for the default parallelism, but a range has that number of partitions.

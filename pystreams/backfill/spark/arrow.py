@@ -1,4 +1,4 @@
-"""Rows of Spark as Arrow, in a worker and in the driver, without a word about pandas."""
+"""Rows of Spark as Arrow, in a worker and in the driver, without warnings about pandas."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^']+)'",
 _RAISED = re.compile(r"^(?!java\.|org\.|scala\.)[A-Za-z_][\w.]*(?:Error|Exception)\b.*", re.MULTILINE)
 #: The message of a server of Spark Connect, or of the connection to it.
 _GRPC = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
-#: How the JVM begins what it says.
+#: The beginnings of the JVM's messages.
 _JAVA_PREFIX = re.compile(
     r"^(?:Caused by: |: )?(?:(?:[\w$]+\.)+[A-Z][\w$]*(?:Exception|Error): )*(?:[a-z][\w$]*\.)+(?=[A-Z])"
 )
@@ -60,8 +60,8 @@ def not_importable(module: str) -> AppLoadError:
 
 
 def reason_of(error: Exception) -> str:
-    """Why Spark has failed, of all that it says: what a server answers, the last line of a worker's traceback, or the
-    last cause in the JVM. Without the secrets of URLs."""
+    """The reason of a failure, extracted from Spark's message: the answer of a server, the last line of a worker's
+    traceback, or the last cause in the JVM; without the secrets in URLs."""
     text = str(error).strip()
     answered = _GRPC.search(text)
     if answered is not None:

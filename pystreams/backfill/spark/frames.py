@@ -71,7 +71,7 @@ class FrameTopic:
         self._columns = self._make(loaded)
 
     def before(self, time_ms: int) -> FrameTopic:
-        """The same without the rows of this time or later."""
+        """The same topic without the rows of this time or later."""
         other = copy(self)
         other._end_ms = time_ms
         return other
@@ -120,7 +120,7 @@ class FrameTopic:
         return {p: ends[p] if offset is None else offset for p, offset in at.items()}
 
     def missing(self, input: InputRange) -> list[Span]:
-        """A table does not know which offsets have existed."""
+        """None: a table does not show which offsets have existed."""
         return []
 
     def last_before(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, LastRecord]:
@@ -240,5 +240,5 @@ def _opened(session: SparkSession, source: DataFrameSource) -> tuple[DataFrame, 
 
 
 def _quoted(name: str) -> str:
-    """A column's name as it is, dots and all."""
+    """A column's name, quoted, because it may contain dots."""
     return "`" + name.replace("`", "``") + "`"

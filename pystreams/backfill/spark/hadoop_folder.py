@@ -1,4 +1,4 @@
-"""Small files on whatever file system Spark has, through Hadoop's classes in the driver's JVM."""
+"""Small files on any file system of Spark, through Hadoop's classes in the driver's JVM."""
 
 from __future__ import annotations
 

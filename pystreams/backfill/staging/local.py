@@ -194,7 +194,7 @@ class LocalStaging(StagingFolder):
 
 
 def _rows_of(path: Path, batch_rows: int) -> Iterator[Arrow]:
-    # Read ahead, it would keep everything that it has read.
+    # Without pre-buffering, which would keep everything that was read in memory.
     with pq.ParquetFile(path, pre_buffer=False) as file:
         yield from file.iter_batches(batch_rows)
 

@@ -1,4 +1,4 @@
-"""The manifest's files in a staging folder: numbered, each written once; the newest that is whole counts.
+"""The manifest's files in a staging folder: numbered, each written once; the newest complete one is valid.
 
     <staging>/manifest-00001.json, manifest-00002.json, …
 
@@ -100,12 +100,13 @@ class ManifestFiles:
         self._own = 0
 
     def read(self) -> Manifest | None:
-        """The manifest that counts, None if nothing was begun here."""
+        """The valid manifest; None if nothing was begun here."""
         self._own, content = self._newest()
         return None if content is None else Manifest.from_json(content.decode(), self._place(self._own))
 
     def write(self, manifest: Manifest) -> None:
-        """Make a manifest the one that counts. Raises ``StateError`` if another driver has written one since."""
+        """Write a manifest, which becomes the valid one. Raises ``StateError`` if another driver has written one
+        since."""
         self.require_own()
         number = max(self._numbers(), default=0) + 1
         try:
@@ -121,7 +122,7 @@ class ManifestFiles:
             raise self._taken_over(newest)
 
     def delete_older(self) -> None:
-        """Delete the files that do not count any more."""
+        """Delete the files that are not valid any more."""
         for number in self._numbers():
             if number < self._own:
                 self._folder.delete(_name(number))

@@ -14,7 +14,7 @@ from pystreams.backfill.plan.manifest import Manifest
 from pystreams.backfill.staging.manifest_files import Folder, ManifestFiles
 from pystreams.errors import StateCorruptedError, StateError
 
-#: Folders of slices; everything else in a staging folder is somebody else's.
+#: Folders of slices; everything else in a staging folder is foreign.
 _SLICE: Final = re.compile(r"slice-\d{2,}-[0-9a-f]{32}")
 
 
@@ -81,7 +81,7 @@ def one_of_each(
 
 
 def not_staged(slice: int, location: str) -> StateError:
-    """For a slice that the manifest names, but that is not there."""
+    """The error for a slice that the manifest names, and that does not exist."""
     return StateError(
         f"the result of slice {slice} of the backfill cannot be found",
         where=shown(location),

@@ -105,7 +105,7 @@ def ranges_of(source: Source, topic: str) -> list[InputRange]:
 
 
 def _held(source: Source, whole: InputRange) -> Iterator[InputRange]:
-    """A range without what the source knows to have lost."""
+    """A range without the offsets that the source has lost."""
     start = whole.start
     for lost_start, lost_end in source.missing(whole):
         if start < lost_start:

@@ -1,4 +1,4 @@
-"""Which table a reader's options name: a topic or a store, and where it is."""
+"""Finds the table that a reader's options name: a topic or a store, and its place."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def _copy(directory: Path, to: Path) -> None:
 
 
 def _locked(directory: Path) -> DirectoryLock:
-    """Another reader has the lock for a moment alone."""
+    """Wait for the lock, which another reader holds only for a moment."""
     deadline = Deadline(SystemClock(), _LOCK_TIMEOUT_MS)
     while True:
         try:

@@ -1,6 +1,6 @@
-"""Compares one store partition: what history gives with what the changelog held.
+"""Compares one store partition: the content computed from history with the content of the changelog.
 
-It runs where the executor works, one partition at a time; if a partition holds much, that goes to the disk.
+It runs where the executor works, one partition at a time; the content of a large partition goes to the disk.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class _Comparison:
             self._differ("timestamp" if same else "value", place, live, history)
 
     def _deleted(self, place: bytes, history: bytes, following: bytes | None) -> bool:
-        """Whether the log may have deleted what only history has."""
+        """Whether the log may have deleted an entry that only history has."""
         form = self._form
         if not form.versioned:
             return form.written_ms(history) < self._deleted_before_ms

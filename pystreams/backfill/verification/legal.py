@@ -9,6 +9,7 @@ from typing import Final
 
 from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.plan.notes import Note, notes
+from pystreams.plural import counted
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
 
@@ -43,7 +44,7 @@ def _of_waiting(result: BackfillResult) -> Iterator[Note]:
         if not any(input.internal for input in one.inputs):
             continue
         for late in result.manifest.slices[one.index].late:
-            records = f"{late.records:,} record{'' if late.records == 1 else 's'}"
+            records = counted(late.records, "record")
             yield Note("one legal result", late.step, _LATE.format(records=records))
         for node in result.loaded.built.subtopologies[one.subtopology].nodes:
             if isinstance(node, ProcessorNode) and buffers.intersection(node.stores):

@@ -27,6 +27,7 @@ from pystreams.engine.offset_metadata import merge_committed
 from pystreams.errors import BrokerError, StateError, TopicError, TopologyError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.nearest import listing
+from pystreams.plural import plural
 from pystreams.state.disk.directory import StateDirectory
 from pystreams.take_over.hand_over_record import read_record
 from pystreams.take_over.last_run import KeptTopology
@@ -171,7 +172,7 @@ class _Looking:
                 f"{self._application_id} is running, so its offsets and its changelogs are not of one moment",
                 where=self._broker.description,
                 why="with processing_guarantee=at_least_once it writes changelogs before it commits offsets; its "
-                f"group has {len(members)} member{'' if len(members) == 1 else 's'}: {listing(members, most=3)}",
+                f"group has {len(members)} {plural(len(members), 'member')}: {listing(members, most=3)}",
                 hint="stop all its instances, when they have caught up (pystreams run ... --until-caught-up), then "
                 "verify",
             )

@@ -31,7 +31,7 @@ from pystreams.topics.committed_batches import SilentPartitionError, committed_b
 
 #: The part of a partition that is kept in memory; the rest is on disk.
 MEMORY_BYTES: Final = 64 * 1024 * 1024
-#: A changelog that gives nothing for this time, though there must be more, cannot be read now.
+#: If no record of a changelog arrives for this time, although there must be more, it cannot be read now.
 _SILENCE_MS_MAX: Final = 60_000.0
 #: The number of keys that are noted at once.
 _NOTED: Final = 10_000
@@ -72,7 +72,7 @@ class LiveEntries:
         return self._changed.get(self._form.key_of(place) if self._form.versioned else place) is not None
 
     def has_versions(self, key: bytes) -> bool:
-        """Whether a versioned store has anything under a key."""
+        """Whether a versioned store has any version of a key."""
         return self._versions.get(key) is not None
 
     def _map(self) -> BoundedMap:

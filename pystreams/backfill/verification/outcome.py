@@ -1,4 +1,4 @@
-"""The outcome of a verification: what was compared, and what differs."""
+"""The outcome of a verification: the compared content, and the differences."""
 
 from __future__ import annotations
 
@@ -88,5 +88,5 @@ class Verified:
 
     @property
     def equal(self) -> bool:
-        """Whether no key differs that was compared."""
+        """Whether no compared key differs."""
         return not self.counts.different

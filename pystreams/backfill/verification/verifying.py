@@ -36,7 +36,7 @@ LIMIT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class PlannedVerification:
-    """A backfill to run, which ends where the application had come to at the moment ``cut``."""
+    """A backfill to run, which ends at the position of the application at the moment ``cut``."""
 
     planned: Planned
     cut: LiveCut
@@ -92,7 +92,7 @@ def plan_verification(
 ) -> PlannedVerification:
     """The moment to compare, and the plan of a backfill that ends there. It writes nothing.
 
-    Raises what ``verify`` raises before it computes anything.
+    Raises the errors that ``verify`` raises before it computes anything.
     """
     loaded = executor.application(application, settings or {}).load()
     cut = read_live_cut(broker, loaded, clock or SystemClock(), wait_ms)

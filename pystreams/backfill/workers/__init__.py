@@ -1,6 +1,9 @@
-"""Worker processes: those of this machine, and what they share with those of Spark.
+"""Worker processes of a backfill: those of this machine, and what they share with those of Spark.
 
-- ``processes``: an executor that computes the tasks of a slice in processes of this machine. Begin here.
-- ``shipping``: the application as bytes for workers that cannot import it.
-- ``progress``: the progress of running tasks, on its way to the driver. ``errors``: errors, on the same way.
+Begin with ``processes``.
+
+- ``processes`` is an executor that computes the tasks of a slice in processes of this machine, without Spark.
+- ``shipping`` makes bytes of an application, for workers that cannot import it by name.
+- ``progress`` reports the progress of running tasks to the driver; a report may be lost.
+- ``errors`` brings an error of pystreams from a worker to the driver, as data in a text.
 """

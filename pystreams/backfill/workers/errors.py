@@ -24,7 +24,7 @@ class WorkerError(Exception):
 
 @contextmanager
 def sending_errors() -> Iterator[None]:
-    """In a worker: have an error of pystreams reach the driver as such."""
+    """In a worker: convert an error of pystreams, so that it reaches the driver as such."""
     try:
         yield
     except StreamsError as error:

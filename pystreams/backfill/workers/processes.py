@@ -156,7 +156,7 @@ class ProcessExecutor(InlineExecutor):
                     except BrokenProcessPool as error:
                         died = error
         except BaseException as error:
-            # Nobody waits for what the other workers are doing.
+            # The results of the other workers are not needed any more.
             pool.shutdown(kill_workers=True)
             sent = error_in(str(error)) if isinstance(error, WorkerError) else None
             if sent is not None:

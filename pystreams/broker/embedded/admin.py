@@ -147,7 +147,9 @@ class EmbeddedAdmin:
             partition: ends[partition] if offset is None else offset for partition, offset in found.items()
         }
 
-    def group_offsets(self, group: str, *, stable: bool = True) -> dict[TopicPartition, CommittedOffset]:
+    def group_offsets(
+        self, group: str, *, stable: bool = True, timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, CommittedOffset]:
         """A commit is one transaction of the log, so none is ever seen under way."""
         with self._mutex:
             return groups.committed_offsets(self._database, group)

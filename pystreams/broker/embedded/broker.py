@@ -36,6 +36,7 @@ class EmbeddedBroker:
     transactional = True
     reads_committed = True
     notices_deaths = True
+    assigns_tasks = False
     compacts_by_timestamp = False
 
     def __init__(
@@ -80,7 +81,7 @@ class EmbeddedBroker:
         return EmbeddedProducer(self._connect(), self._locks, self._clock, self._disconnect)
 
     def samples(self) -> Sequence[Sample]:
-        """None: its clients have no connections."""
+        """No metrics, because its clients have no connections."""
         return ()
 
     def transactional_producer(self, client_id: str, transactional_id: str) -> EmbeddedTransactionalProducer:
@@ -119,8 +120,9 @@ class EmbeddedBroker:
         transactional_id: str | None = None,
         application: GroupApplication | None = None,
     ) -> EmbeddedMember:
-        """``instance_id`` has no effect: a dead member is noticed at once, and a returning one gets its tasks back. Nor
-        have ``transactional_id`` and ``application``: the group's assignor assigns the tasks."""
+        """``instance_id`` has no effect, because a dead member is noticed at once, and a returning one gets its tasks
+        back. ``transactional_id`` and ``application`` have no effect, either: the group's assignor assigns the
+        tasks."""
         return EmbeddedMember(
             self._connect(),
             self._locks,

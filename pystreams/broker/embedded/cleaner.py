@@ -25,7 +25,8 @@ _logger = logging.getLogger(__name__)
 #: The time from the end of one sweep to the start of the next.
 SWEEP_INTERVAL_MS = 15_000
 
-#: After a slice of duration t there is a pause of at least this many t: cleaning takes at most a tenth of the time.
+#: After each slice there is a pause of at least this many times its duration: so cleaning takes at most a tenth of the
+#: time.
 PAUSE_RATIO = 9
 
 #: The maximum rows and bytes of one slice.
@@ -47,7 +48,8 @@ class Cleaner:
         self._next_ms = clock.monotonic_ms() + SWEEP_INTERVAL_MS
 
     def maybe_clean(self) -> None:
-        """Run one slice if it is due. Never raises errors of the log, because the commit before has succeeded."""
+        """Run one slice if it is due. Never raises errors of the log, because it is called after a successful
+        commit."""
         began_ms = self._clock.monotonic_ms()
         if began_ms < self._next_ms:
             return
@@ -66,7 +68,7 @@ class Cleaner:
         self._next_ms = now_ms + max(pause_ms, PAUSE_RATIO * (now_ms - began_ms))
 
     def close(self) -> None:
-        """Stop the sweep where it is."""
+        """Stop the present sweep."""
         if self._sweep is not None:
             self._sweep.close()
             self._sweep = None
@@ -147,7 +149,7 @@ class Cleaner:
                 return
 
     def _dirty_range(self, partition_id: int, config: TopicConfig) -> tuple[int, int]:
-        """The offsets (from, to) that are not compacted yet and may be."""
+        """The offsets (from, to) that are not compacted yet and may be compacted now."""
         row = self._database.row(
             "SELECT clean_offset, max(last_offset) + 1 FROM partitions LEFT JOIN batches"
             " ON batches.partition_id = partitions.partition_id AND base_offset >= clean_offset AND appended_ms <= ?"
@@ -186,8 +188,8 @@ class Cleaner:
     ) -> int:
         """Remove outdated records from some batches and merge small ones. Returns the start of the next slice.
 
-        The first compaction removes the records that a tombstone deletes, so readers' time to see the tombstone starts
-        only then.
+        The first compaction removes the records that a tombstone deletes. So the time for which readers can still see
+        the tombstone starts only then.
         """
         rows = self._slice(partition_id, start, end)
         if not rows:

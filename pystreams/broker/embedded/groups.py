@@ -102,7 +102,7 @@ def member_ids(database: Database, group: str) -> list[str]:
 
 
 def describe(database: Database, group: str) -> GroupDescription:
-    """The members with what the assignor has assigned to them."""
+    """The members with their assignments."""
     row = database.row("SELECT epoch <> assigned_epoch FROM consumer_groups WHERE group_id = ?", (group,))
     rows = database.rows(
         "SELECT member_id, user_data, plan FROM members WHERE group_id = ? ORDER BY member_id", (group,)

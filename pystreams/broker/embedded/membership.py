@@ -42,7 +42,7 @@ LIVENESS_INTERVAL_MS = 200.0
 
 
 def evict_dead(database: Database, group: str, locks: Path, now_ms: float, except_for: str = "") -> None:
-    """Remove the members whose process has died, or that were not heard of within their session timeout."""
+    """Remove the members whose process has died, or that have sent no heartbeat within their session timeout."""
     dead = [row for row in _members(database, group, except_for) if _is_dead(locks, row, now_ms)]
     if not dead:
         return
@@ -123,7 +123,7 @@ class EmbeddedMember:
             self._join(now_ms)
         elif self._rejoin_requested:
             self._send_user_data()
-        self._pulse.polled(self.group, self._member_id, now_ms)
+        self.keep_alive()
         if now_ms >= self._next_heartbeat_ms:
             self._heartbeat(now_ms)
         if now_ms >= self._next_liveness_ms:
@@ -131,7 +131,7 @@ class EmbeddedMember:
             self._next_liveness_ms = now_ms + LIVENESS_INTERVAL_MS
         elif not self._look_again and self._database.data_version() == self._seen_version:
             return []
-        # Noted before the state is read, so that the next poll sees a change that happens meanwhile.
+        # Read before the state, so that the next poll sees a change that happens meanwhile.
         self._seen_version = self._database.data_version()
         self._look_again = False
         try:
@@ -175,6 +175,9 @@ class EmbeddedMember:
 
     def request_rejoin(self) -> None:
         self._rejoin_requested = True
+
+    def keep_alive(self) -> None:
+        self._pulse.polled(self.group, self._member_id, self._clock.monotonic_ms())
 
     def close(self, *, leave: bool | None = None) -> None:
         self._pulse.ended(self._member_id)
@@ -233,7 +236,7 @@ class EmbeddedMember:
 
     def _heartbeat(self, now_ms: float) -> None:
         groups.send_heartbeat(self._database, self._member_id, now_ms)
-        # The assignor reads it when any member comes or goes, and this one is not asked then.
+        # Stored now, because the assignor reads it when any member joins or leaves, without asking this member.
         self._database.write(
             "UPDATE members SET user_data = ? WHERE member_id = ?", (self._user_data(), self._member_id)
         )

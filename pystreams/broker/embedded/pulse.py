@@ -1,7 +1,7 @@
-"""Heartbeats of members that are at work for longer than between two polls.
+"""Heartbeats for members whose threads do not poll for a long time because they are at work.
 
-A member's thread sends heartbeats when it polls. While a function of the program takes long, this thread sends them in
-its place, but only for ``max_poll_interval_ms``: then the member is removed. A frozen process sends none at all, and is
+A member's thread sends heartbeats when it polls. While a function of the program takes long, this thread sends them
+instead, but only for ``max_poll_interval_ms``: then the member is removed. A frozen process sends none at all, and is
 replaced when its session times out. Source: KIP-62.
 """
 
@@ -19,12 +19,12 @@ from pystreams.errors import StreamsError
 
 log = logging.getLogger(__name__)
 
-#: The thread may be waiting for another process's transaction when it is to end.
+#: How long to wait for the end of the thread, which may be waiting for another process's transaction.
 _CLOSE_TIMEOUT_S: Final = 1.0
 
 
 class Pulse:
-    """Keeps the members of one connection to the log alive. Its thread begins with the first poll of a member."""
+    """Keeps the members of one connection to the log alive. Its thread starts at the first poll of a member."""
 
     def __init__(
         self, connect: Callable[[], Database], clock: Clock, interval_ms: float, max_poll_interval_ms: float
@@ -33,7 +33,7 @@ class Pulse:
         self._clock = clock
         self._interval_ms = interval_ms
         self._max_poll_interval_ms = max_poll_interval_ms
-        #: When each member has last polled, with its group.
+        #: For each member its group, and the time of its last poll.
         self._polled: dict[str, tuple[str, float]] = {}
         self._mutex = threading.Lock()
         self._closing = threading.Event()
@@ -65,7 +65,7 @@ class Pulse:
                 database = database or self._connect()
                 self._beat(database)
             except StreamsError as error:
-                # Members may lose their tasks, no more: the next one may arrive.
+                # At worst, members lose their tasks; the next heartbeat may succeed.
                 if not self._closing.is_set():
                     log.warning("a heartbeat was not sent: %s", error)
 

@@ -57,10 +57,10 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 30.0
-#: How long it may take until all brokers know a new topic, or have forgotten a deleted one.
+#: How long it may take until all brokers know that a topic was created or deleted.
 _SPREAD_TIMEOUT_S: Final = 30.0
 _SPREAD_PAUSE_S: Final = 0.02
-#: How long the leaders of partitions may take to answer, at first.
+#: The timeout of the first request to the leaders of partitions; later ones are longer.
 _LEADER_TIMEOUT_S: Final = 3.0
 _REQUEST_TIMEOUT_MIN_S: Final = 0.1
 #: The most records of metadata that a request to create topics should need: a partition is one, a topic and each of its
@@ -109,7 +109,7 @@ class KafkaAdmin:
         return ClusterFacts(len(described.nodes), self._group(self._client_id).broker_version)
 
     def clock_ms(self) -> int | None:
-        """The time of the clock of the cluster's controller, in ms since the epoch; None if it does not say: before
+        """The time of the clock of the cluster's controller, in ms since the epoch; None if it is not available: before
         Kafka 3.3, and without the permission DESCRIBE on the cluster. Raises ``BrokerUnavailableError``. Source:
         KIP-836."""
         try:
@@ -177,8 +177,9 @@ class KafkaAdmin:
         return None if found is None or str(found) == _NO_ID else str(found)
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
-        """Returns when brokers show the topics, and their leaders take records: another process may have created one
-        only just now. Also raises ``ConfigError`` for settings that Kafka refuses, and ``BrokerUnavailableError``."""
+        """Returns when brokers show the topics, and their leaders accept records; this includes existing topics, which
+        another process may have created just now. Also raises ``ConfigError`` for settings that Kafka refuses, and
+        ``BrokerUnavailableError``."""
         for batch in _batches(topics):
             self._create_batch(batch)
 
@@ -212,15 +213,16 @@ class KafkaAdmin:
         self._wait_for_leaders(wanted.values())
 
     def _wait_for_leaders(self, topics: Collection[TopicSpec]) -> None:
-        """Wait until the leaders of new topics answer. A broker says that it leads a partition before it does, and
-        records that are sent to it meanwhile may be lost, although their producer is idempotent: KAFKA-15591."""
+        """Wait until the leaders of new topics answer. A broker is shown as the leader of a partition before it is
+        ready, and records that are sent to it meanwhile may be lost, although their producer is idempotent:
+        KAFKA-15591."""
         partitions = [TopicPartition(topic.name, n) for topic in topics for n in range(topic.partitions)]
         why: object = ""
         for remaining_ms in _while_it_spreads():
             try:
                 self.end_offsets(partitions, remaining_ms)
             except (TopicError, BrokerUnavailableError) as error:
-                # A leader may be the last broker that learns of a topic, and say that there is none.
+                # A leader may be the last broker that gets to know a topic, and answer that it does not exist.
                 why = error
             else:
                 return
@@ -280,8 +282,8 @@ class KafkaAdmin:
         )
 
     def require_remaking(self, names: Collection[str]) -> None:
-        """Check the login's permissions. Whether the cluster deletes topics at all (``delete.topic.enable``) only shows
-        when it is tried."""
+        """Check the login's permissions. It is not checked whether the cluster permits deletion of topics
+        (``delete.topic.enable``), because only an attempt shows that."""
         if not names:
             return
         options = {"include_authorized_operations": True, "request_timeout": _TIMEOUT_S}
@@ -334,9 +336,11 @@ class KafkaAdmin:
         found = self._offsets({p: OffsetSpec.for_timestamp(time_ms) for p, time_ms in times_ms.items()})
         return {p: ends[p] if offset < 0 else offset for p, offset in found.items()}
 
-    def group_offsets(self, group: str, *, stable: bool = True) -> dict[TopicPartition, CommittedOffset]:
+    def group_offsets(
+        self, group: str, *, stable: bool = True, timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, CommittedOffset]:
         try:
-            return self._group(group).committed(None, 1000 * _TIMEOUT_S, stable=stable)
+            return self._group(group).committed(None, timeout_ms, stable=stable)
         except errors.KafkaError as error:
             raise refused(error, f"The offsets of group {group!r} cannot be read", self._where) from None
 
@@ -344,7 +348,7 @@ class KafkaAdmin:
         if not offsets:
             return
         try:
-            # With no member id: the coordinator accepts that only while the group is empty.
+            # Without a member id, because the coordinator accepts this only while the group is empty.
             self._group(group).commit(offsets, -1, "", 1000 * _TIMEOUT_S)
         except (errors.UnknownMemberIdError, errors.RebalanceInProgressError, errors.IllegalGenerationError):
             raise self._not_empty(group) from None
@@ -378,7 +382,7 @@ class KafkaAdmin:
             reason = "the member's process has died"
             try:
                 connection.leave(member.member_id, _REMOVE_TIMEOUT_MS, member.instance_id, reason=reason)
-                # A group of the other kind has answered that it does not know the member.
+                # If the group is of the other kind, the answer is that the member is not known.
                 if any(
                     other.member_id == member.member_id for other in streams_group.list_members(connection)
                 ):
@@ -413,7 +417,7 @@ class KafkaAdmin:
                 topics = self._client.list_topics(timeout=_seconds_left(deadline)).topics
                 break
             except KafkaException as exception:
-                # A connection that is lost ends the request at once; the next one waits for a connection.
+                # A lost connection ends the request at once; the next request waits for a connection.
                 if error_of(exception).code() != KafkaError._TRANSPORT or deadline.expired():
                     raise self._failure(exception, "Topics cannot be listed", "") from None
         return {
@@ -439,8 +443,8 @@ class KafkaAdmin:
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout_ms: float = ANSWER_TIMEOUT_MS,
     ) -> dict[TopicPartition, int]:
-        """Ask again for a partition that has no leader yet, or a new one; with more patience each time, because a
-        leader that is frozen never answers."""
+        """Repeat the request for partitions that have no leader yet, or a new one. The timeout grows each time, because
+        a frozen leader never answers."""
         found: dict[TopicPartition, int] = {}
         missing = dict(specs)
         deadline = Deadline(SystemClock(), timeout_ms)
@@ -471,8 +475,8 @@ class KafkaAdmin:
         return {partition: found[partition] for partition in specs}
 
     def _look_up_leaders(self, timeout_s: float) -> None:
-        """Make librdkafka refresh its metadata, because it asks the leader that it knows. The broker that it asks for
-        them may be the one that is frozen."""
+        """Make librdkafka refresh its metadata, because it only asks the leader that it knows. The broker to which it
+        sends this request may itself be frozen."""
         try:
             self._partition_counts(timeout_s)
         except BrokerUnavailableError as error:
@@ -561,7 +565,7 @@ def _batches(topics: Collection[TopicSpec]) -> Iterator[list[TopicSpec]]:
 
 
 def _while_it_spreads() -> Iterator[float]:
-    """Again and again, with pauses, the time (ms) that is left for something to spread to all brokers."""
+    """Yields repeatedly, with pauses, the remaining time (ms) for a change to reach all brokers."""
     deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
     while not deadline.expired():
         yield deadline.remaining_ms()
@@ -569,5 +573,5 @@ def _while_it_spreads() -> Iterator[float]:
 
 
 def _seconds_left(deadline: Deadline) -> float:
-    """The timeout of a request, which is never too short for an answer."""
+    """The remaining time as the timeout of a request; never too short for an answer."""
     return max(_REQUEST_TIMEOUT_MIN_S, deadline.remaining_ms() / 1000)

@@ -1,7 +1,7 @@
-"""The admin client that all admins of a broker share, and its successor when it has lost the cluster for good.
+"""The admin client that all admins of a broker share. It is replaced when it has lost the cluster for good.
 
 librdkafka (2.13 to 2.16 at least) drops all brokers that it knows, and never connects again, if a broker answers a
-metadata request with topics but no brokers, as one that is only starting does. Source: librdkafka's issue 5301.
+metadata request with topics but no brokers. A broker that is starting does so. Source: librdkafka's issue 5301.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ log = logging.getLogger(__name__)
 
 #: The client has found no broker in time.
 _LOST: Final = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
-#: Many requests fail at the same time, and one new client serves them all.
+#: At most one new client in this time, because many requests fail at the same time, and one client serves them all.
 _INTERVAL_MS: Final = 10_000.0
 
 
 class SharedAdminClient:
-    """Threads may share it."""
+    """The present admin client. Threads may share it."""
 
     def __init__(self, make: Callable[[], AdminClient]) -> None:
         self._make = make
         self._mutex = threading.Lock()
         self._clock = SystemClock()
-        #: Requests of other threads may still be under way with the former one.
+        #: The former client is kept, because requests of other threads may still use it.
         self._former: AdminClient | None = None
         self.current = make()
         self._made_ms = self._clock.monotonic_ms()
 
     def failed(self, error: KafkaError) -> None:
-        """A request has failed. If no broker was found, the next one goes to a new client, which begins with the
-        bootstrap servers: it does no harm if the brokers are away, and helps if the client is lost."""
+        """A request has failed. If no broker was found, the next request goes to a new client, which begins with the
+        bootstrap servers: that helps if the client has lost the cluster, and does no harm if the brokers do not
+        answer."""
         if error.code() not in _LOST:
             return
         with self._mutex:

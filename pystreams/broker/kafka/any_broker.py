@@ -1,4 +1,5 @@
-"""Questions that any broker can answer, over kafka-python's connections: of several brokers one may be frozen."""
+"""Requests that any broker can answer, over kafka-python's connections. Several brokers are asked, because one may be
+frozen."""
 
 # pyright knows an older kafka-python by heart.
 # pyright: reportAttributeAccessIssue=false
@@ -11,14 +12,14 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 
 from pystreams.clock import Deadline
 
-#: A broker that has not answered for this time may be frozen: another one is asked.
+#: A broker that has not answered for this time may be frozen, so another one is asked.
 _SILENCE_MS: Final = 2_000.0
 
 
 async def ask_any_broker(manager: Any, request: Any, deadline: Deadline) -> Any:
     """Ask one broker after the other until one answers. Raises kafka-python's errors unchanged."""
     while True:
-        # While one is silent its request stays under way, so this is another one, if there is another one.
+        # The request to a silent broker is still open, so this is another broker, if there is one.
         node = manager.least_loaded_node()
         if node is None:
             raise errors.NodeNotReadyError("no broker is connected")
@@ -36,5 +37,5 @@ def finding(key: str, kind: int) -> FindCoordinatorRequest:
 
 
 def found(response: Any) -> Any:
-    """The one coordinator in an answer, with its error code."""
+    """The only coordinator in an answer, with its error code."""
     return response.coordinators[0] if response.coordinators else response

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -19,6 +20,7 @@ from pystreams.broker.kafka.exactly_once import ExactlyOnceProducer
 from pystreams.broker.kafka.failures import ErrorLog, cannot_connect, error_of, text
 from pystreams.broker.kafka.fencing import fence_the_dead
 from pystreams.broker.kafka.group_commit import KafkaGroupCommitter
+from pystreams.broker.kafka.group_member import GroupMember
 from pystreams.broker.kafka.member import KafkaMember
 from pystreams.broker.kafka.oauth import TokenProvider
 from pystreams.broker.kafka.producer import KafkaProducer
@@ -55,6 +57,7 @@ class KafkaBroker:
     """
 
     notices_deaths = False
+    assigns_tasks = True
     compacts_by_timestamp = True
 
     def __init__(
@@ -91,6 +94,8 @@ class KafkaBroker:
         self._shared_client = SharedAdminClient(self._make_client)
         self._mutex = threading.Lock()
         self._admins: list[KafkaAdmin] = []
+        #: The members of this client that are still in use, with their groups.
+        self._members: WeakKeyDictionary[GroupMember, str] = WeakKeyDictionary()
         self._transaction_connection: TransactionConnection | None = None
         self._connect(connect_timeout_s)
 
@@ -127,7 +132,8 @@ class KafkaBroker:
         transactional_id: str | None = None,
         content: TransactionContent | None = None,
     ) -> KafkaProducer | ExactlyOnceProducer:
-        """At least once there are no transactions: a ``transactional_id`` only marks a stream thread's producer."""
+        """With at-least-once there are no transactions: a ``transactional_id`` only marks a stream thread's
+        producer."""
         where, room_timeout_s = f"{client_id}, {self.description}", self._settings.producer_room_timeout_s
         if transactional_id is None or not self.transactional:
             of_thread = transactional_id is not None
@@ -179,12 +185,13 @@ class KafkaBroker:
         )
 
     def fence(self, content: TransactionContent, tasks: Collection[TaskId]) -> None:
-        """Exactly once, end the open transactions of members that are gone. At least once it does nothing: the group
-        refuses the offsets of a replaced member, its records cannot be refused; ``ChangelogGuard`` repairs changelogs
-        that they have changed."""
+        """With exactly-once, end the open transactions of members that are gone. With at-least-once, do nothing: the
+        group refuses the offsets of a replaced member, but its records cannot be refused; ``ChangelogGuard`` repairs
+        the changelogs that they have changed."""
         if self.transactional:
             timeout_ms = self._settings.transaction_timeout_ms
-            fence_the_dead(self._transactions(), content, timeout_ms, self.description)
+            joined = self._has_joined(content.group)
+            fence_the_dead(self._transactions(), content, timeout_ms, self.description, joined=joined)
 
     def member(
         self,
@@ -196,14 +203,25 @@ class KafkaBroker:
         instance_id: str | None = None,
         transactional_id: str | None = None,
         application: GroupApplication | None = None,
-    ) -> KafkaMember | StreamsGroupMember:
-        """Exactly once, ``transactional_id`` is the member's name in the group. Also raises ``TopicError`` if a topic
-        does not exist."""
+    ) -> GroupMember:
+        """With exactly-once, ``transactional_id`` is the member's name in the group. Also raises ``TopicError`` if a
+        topic does not exist."""
         if transactional_id is not None and self.transactional:
             client_id = transactional_id
+        member: GroupMember
         if application is not None:
-            return StreamsGroupMember(self._settings, client_id, group, application)
-        return KafkaMember(self._settings, client_id, group, topics, user_data, assign, instance_id)
+            member = StreamsGroupMember(self._settings, client_id, group, application)
+        else:
+            member = KafkaMember(self._settings, client_id, group, topics, user_data, assign, instance_id)
+        with self._mutex:
+            self._members[member] = group
+        return member
+
+    def _has_joined(self, group: str) -> bool:
+        """Whether the group has a member of this client, as far as the client knows."""
+        with self._mutex:
+            members = [member for member, of_group in self._members.items() if of_group == group]
+        return any(member.can_commit() for member in members)
 
     def close(self) -> None:
         with self._mutex:

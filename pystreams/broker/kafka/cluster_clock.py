@@ -1,4 +1,4 @@
-"""The clock of a cluster of Kafka: no request asks for the time, but the state of the controllers has it."""
+"""The clock of a Kafka cluster: there is no request for the time, but the state of the controllers includes it."""
 
 # pyright knows an older kafka-python by heart.
 # pyright: reportAttributeAccessIssue=false
@@ -17,9 +17,10 @@ _TOPIC: Final = "__cluster_metadata"
 
 
 async def ask_clock_ms(manager: Any, deadline: Deadline) -> int | None:
-    """The time of the active controller, in ms since the epoch; None if it does not say. Raises kafka-python's errors.
+    """The time of the active controller, in ms since the epoch; None if it is not available. Raises errors of
+    kafka-python.
 
-    The active controller gives the present time as the time at which it caught up with its own log.
+    The active controller reports the present time as the time at which it has caught up with its own log.
     """
     topic = DescribeQuorumRequest.TopicData
     partition = topic.PartitionData(partition_index=0)

@@ -1,8 +1,8 @@
 """The consumer: a confluent-kafka consumer with assigned partitions, whose messages become columns.
 
-Pausing a partition makes librdkafka discard the records that it has prefetched. So a paused partition is read on for a
-while, into ``held`` batches that are returned when it is resumed; only beyond a limit it is paused in librdkafka, too.
-librdkafka keeps the pause even across assignments: so the partition is resumed before it is unassigned.
+When a partition is paused, librdkafka discards the records that it has prefetched. So reading of a paused partition
+first continues into ``held`` batches, which are returned when it is resumed; it is paused in librdkafka, too, only
+beyond a limit. librdkafka keeps the pause even across assignments, so the partition is resumed before it is unassigned.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class KafkaConsumer:
         self._log = ErrorLog(where)
         self._settings = {**settings, "error_cb": self._on_error}
         self._consumer = Consumer(self._settings)
-        #: Since when no broker has been reachable, and nothing has come, not even the end of a partition.
+        #: The time since when no broker has been reachable, and no event has come, not even the end of a partition.
         self._down_ms: float | None = None
         self._readings: dict[TopicPartition, _Reading] = {}
         #: When this client has asked for the leaders of a topic (monotonic).
@@ -186,9 +186,9 @@ class KafkaConsumer:
         return self._end_offsets[partition]
 
     def _look_up(self, topics: Collection[str]) -> None:
-        """Ask for the leaders of topics. librdkafka itself asks only when its timer finds partitions without a leader,
-        once a second (2.16), or when a leader has not answered for half a minute, because it is frozen. If no broker
-        answers, that has to do."""
+        """Request the leaders of topics. librdkafka itself does so only when its timer finds partitions without a
+        leader, once a second (2.16), or when a leader has not answered for half a minute, because it is frozen. If no
+        broker answers this request, librdkafka's own requests must suffice."""
         fresh_ms = _monotonic_ms() - _LEADERS_FRESH_MS
         for topic in sorted(topic for topic in set(topics) if self._looked_up.get(topic, -inf) < fresh_ms):
             try:
@@ -199,9 +199,9 @@ class KafkaConsumer:
             self._looked_up[topic] = _monotonic_ms()
 
     def _renew(self) -> None:
-        """Read on with a new client, which begins with the bootstrap servers. librdkafka (2.13 to 2.16 at least) drops
+        """Continue with a new client, which begins with the bootstrap servers. librdkafka (2.13 to 2.16 at least) drops
         all brokers that it knows, and never connects again, if a broker answers a metadata request with topics but no
-        brokers, as one that is only starting does. Source: librdkafka's issue 5301."""
+        brokers. A broker that is starting does so. Source: librdkafka's issue 5301."""
         former, self._consumer = self._consumer, Consumer(self._settings)
         self._looked_up.clear()
         if self._readings:
@@ -322,7 +322,7 @@ class KafkaConsumer:
             if reading is None or reading.heard or message.offset() == reading.fetched:
                 self._failures[partition] = _out_of_range(partition, reading, error)
             else:
-                # About where an earlier assignment was to be read. If it is about this one, it comes again.
+                # It may concern the position of an earlier assignment. If it concerns this one, it comes again.
                 self.seek({partition: reading.position})
         elif is_unknown_topic(error):
             self._failures[partition] = _deleted(partition, reading)
@@ -415,7 +415,7 @@ def _headers_of(partition: TopicPartition, messages: list[Message]) -> list[Any]
         try:
             headers.extend(map(_HEADERS, islice(messages, len(headers), None)))
         except (SystemError, UnicodeDecodeError) as error:
-            # The earlier headers are there. A second call of confluent-kafka would return a list with holes.
+            # Keep the headers read so far, because a second call of confluent-kafka would return a list with holes.
             offset = messages[len(headers)].offset()
             log.warning(
                 "%s offset %s: read without headers, because a name is not UTF-8: %s",

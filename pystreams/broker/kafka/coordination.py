@@ -37,14 +37,15 @@ from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
-# kafka-python logs each attempt to reach a broker three times, as errors. A user who wants that sets the level first.
+# kafka-python logs each attempt to reach a broker three times, as errors. Users who want that can set the level before.
 if logging.getLogger("kafka").level == logging.NOTSET:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 T = TypeVar("T")
 
 _RETRY_PAUSE_S: Final = 0.05
-#: A coordinator that has not answered for this time may be frozen: it is looked up again, if a request may be repeated.
+#: A coordinator that has not answered for this time may be frozen: it is looked up again, if the request may be
+#: repeated.
 _SILENCE_MS: Final = 3_000.0
 
 #: Another broker is the coordinator, or it is not ready: find it and try again.
@@ -158,7 +159,7 @@ class GroupConnection:
     ) -> None:
         """Commit as a member (or without a member: -1 and ``""``). Raises kafka-python's fencing errors unchanged.
 
-        ``once``: a request that may have been carried out is not sent again; raises an error of ``UNANSWERED`` then.
+        ``once``: a request that may have been carried out is not sent again; then an error of ``UNANSWERED`` is raised.
         ``by_epoch``: ``generation`` is the epoch of a member to which the broker assigns tasks.
         """
         topic = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -185,7 +186,7 @@ class GroupConnection:
             ],
             max_version=9 if by_epoch else 8,
         )
-        self.ask(request, _check_commit, timeout_ms, once=once)
+        self.ask(request, check_commit, timeout_ms, once=once)
 
     def heartbeat(
         self, generation: int, member_id: str, timeout_ms: float, instance_id: str | None = None
@@ -296,7 +297,8 @@ def _fetched(response: Any) -> dict[TopicPartition, CommittedOffset]:
     return found
 
 
-def _check_commit(response: Any) -> None:
+def check_commit(response: Any) -> None:
+    """Raise for the first partition whose offset was not committed."""
     for topic in response.topics:
         for partition in topic.partitions:
             raise_for(partition.error_code, f"{topic.name}-{partition.partition_index}")

@@ -1,10 +1,10 @@
 """kafka-python's group coordinator, driven by a loop that never waits for it.
 
-Unchanged, kafka-python discards a finished join if no caller waited for it at that moment, sends no heartbeats between
-the end of a join and the poll that reads it, and does not report a membership lost during a join, nor a replaced static
-member. And it waits for minutes for a coordinator that is frozen. The overrides below change only that. Some of the
-names are private: kafka-python is pinned to a narrow range of versions, and tests with a real broker notice if their
-meaning changes.
+Without these changes, kafka-python discards a finished join if no caller was waiting for it at that moment, sends no
+heartbeats between the end of a join and the poll that reads it, does not report that a membership was lost during a
+join or that a static member was replaced, and waits for minutes for a frozen coordinator. The overrides below change
+only that. Some of the names are private: kafka-python is pinned to a narrow range of versions, and tests with a real
+broker notice if their meaning changes.
 """
 
 # pyright knows an older kafka-python by heart.
@@ -29,7 +29,7 @@ from pystreams.ids import TopicPartition
 #: The version of the subscription's format with a field for the generation of the claims.
 _SUBSCRIPTION_VERSION = 2
 _ASSIGNMENT_VERSION = 1
-#: How often to see whether another broker has become the coordinator while a join is not answered.
+#: While a join is not answered, the interval of looking whether another broker has become the coordinator.
 _JOIN_LOOK_S = 5.0
 
 
@@ -59,7 +59,7 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
         self._joins = 0
         #: Whether another process has taken the place of this static member.
         self.fenced = False
-        #: When the last request was sent that was answered as one of a member.
+        #: When the last request was sent whose answer has confirmed the membership.
         self._confirmed_ms = 0.0
         self._on_loss = on_loss
         super().__init__(client, subscription, metrics=None, enable_auto_commit=False, **configs)
@@ -92,8 +92,8 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
         return assignment
 
     async def _watch_join(self, number: int) -> None:
-        """A coordinator may hold the answer to a join back for minutes, until all members have joined; one that is
-        frozen never answers. If another broker is the coordinator by now, the join is given up, and repeated there."""
+        """Give up a join if another broker has become the coordinator, so that it is repeated there. A coordinator may
+        hold back the answer to a join for minutes, until all members have joined, but a frozen one never answers."""
         coordinator = self.coordinator_id
         while True:
             await self._net.sleep(_JOIN_LOOK_S)
@@ -135,8 +135,7 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
         self._confirmed_ms = 1000 * send_time
 
     def heartbeat_soon(self) -> None:
-        """Send a heartbeat as soon as one that has failed would be repeated. Its answer says whether the group
-        rebalances."""
+        """Send a heartbeat as soon as a failed one would be repeated. Its answer shows whether the group rebalances."""
         self.heartbeat.fail_heartbeat()
         self._heartbeat_wakeup.notify()
 

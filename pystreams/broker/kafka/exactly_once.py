@@ -1,12 +1,12 @@
 """The producer that writes exactly once: everything between two commits is one transaction of Kafka.
 
-    settle      the transactional id is this producer's: what it, or a former owner of the id, left open is aborted;
-                what a broker left open of a transaction that is over is ended in the same way
+    settle      takes the transactional id; the open transaction of this producer, or of a former owner of the id, is
+                aborted; a transaction that is over, and that a broker has left open, is ended with its outcome
     send        begins the transaction
     commit      flush ──► input offsets, with the member's generation ──► end of the transaction
     abort       a new client takes the place of this one; its ``settle`` aborts the transaction
 
-An answer to a commit may be missing, or a request may come too late. So after any failure the transactional id is
+The answer to a commit may be missing, and a request may arrive late. So after any failure the transactional id is
 settled again before committed offsets are read: from then on the coordinators refuse all requests of the old
 transaction, and the offsets show whether it was committed. Source: KIP-98, KIP-447.
 """
@@ -43,7 +43,7 @@ from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
-#: How long a step may take before the thread does something else, and tries again.
+#: How long a step may take before the thread gives up for now, does other work, and tries again.
 _SETTLE_TIMEOUT_S: Final = 10.0
 _END_TIMEOUT_S: Final = 10.0
 _LOOK_TIMEOUT_MS: Final = 1_000.0
@@ -51,11 +51,11 @@ _LOOK_PAUSE_S: Final = 0.1
 #: How long offsets are offered again while the group is between two generations.
 _OFFSETS_TIMEOUT_S: Final = 10.0
 _OFFSETS_PAUSE_S: Final = 0.01
-#: Commits wait for the end of a rebalance until the transaction has used this share of its time.
+#: Commits wait for the end of a rebalance, but only until the transaction has used this share of its time.
 _POSTPONED_SHARE: Final = 0.5
 #: librdkafka's pause of 100 ms after "the last transaction is not complete yet" would be part of most commits.
 _RETRY_BACKOFF_MS: Final = 5
-#: How much shorter than a transaction librdkafka wants a request to be.
+#: librdkafka requires that the timeout of a request is shorter than that of a transaction by this time.
 _SOCKET_MARGIN_MS: Final = 100
 
 
@@ -78,7 +78,7 @@ class ExactlyOnceProducer(RecordSender):
         connection: Callable[[], TransactionConnection],
         content: TransactionContent | None = None,
     ) -> None:
-        """``settings`` are those of an idempotent producer, with ``transaction.timeout.ms``. ``connection`` gives the
+        """``settings`` are those of an idempotent producer, with ``transaction.timeout.ms``. ``connection`` returns the
         connection to the coordinators. Raises ``ConfigError`` for settings that librdkafka refuses."""
         self._timeout_ms = int(settings["transaction.timeout.ms"])
         self._transactional_id = transactional_id
@@ -119,7 +119,7 @@ class ExactlyOnceProducer(RecordSender):
             if not self._something_hangs(self._id):
                 return
             self._connect()
-        # First what can fail alone: librdkafka initialises a client only once.
+        # First the connection, which may fail without harm, because librdkafka initializes a client only once.
         connection = self._connection()
         connection.forget_coordinators()
         if self._hanging is not None:
@@ -149,9 +149,9 @@ class ExactlyOnceProducer(RecordSender):
         return refused(error, _NOT_SETTLED, self._where)
 
     def _something_hangs(self, producer: ProducerId) -> bool:
-        """Whether a broker has left something of the last transaction open. Looked up after a connection was lost: the
-        broker may have been killed. Raises ``BrokerUnavailableError`` if there is no answer: the abort of a next
-        transaction would end the last one's records with its own."""
+        """Whether a broker has left the last transaction open in a partition. Looked up after a connection was lost,
+        because the broker may have been killed. Raises ``BrokerUnavailableError`` if there is no answer: if the next
+        transaction were aborted, the records of the last one would be aborted with it."""
         if self._hanging is None or self._begun:
             return False
         self._serve(self._client.poll, 0)
@@ -197,8 +197,8 @@ class ExactlyOnceProducer(RecordSender):
         self._connection().forget_coordinators()
 
     def postpones(self, member: Member) -> bool:
-        """True while a join is under way: a commit with the generation that ends would void the transaction. But not
-        for so long that the transaction's time is over."""
+        """True during a join, because a commit with the generation that is ending would void the transaction. But False
+        when the transaction has used too much of its time."""
         age_ms = SystemClock().monotonic_ms() - self._begun_ms
         young = not self._begun or age_ms < _POSTPONED_SHARE * self._timeout_ms
         return young and isinstance(member, GroupMember) and member.joining
@@ -231,7 +231,7 @@ class ExactlyOnceProducer(RecordSender):
         return end_offsets
 
     def abort(self) -> None:
-        """Drop the records that were sent. ``settle`` aborts their transaction."""
+        """Discard the records that were sent. ``settle`` aborts their transaction."""
         if self._begun or self._failure is not None:
             self._client.purge()
             self._refused_records.learn()
@@ -285,7 +285,7 @@ class ExactlyOnceProducer(RecordSender):
                 self._connection().add_offsets(self._id, member.identity(), offsets)
                 return
             except errors.KafkaError as error:
-                # The transaction is as good as before, and the tasks are the member's in the next generation, too: it
+                # The transaction is still valid, and the member keeps its tasks in the next generation, because it
                 # claims them in its join.
                 if member.is_between_generations(error) and not deadline.expired():
                     member.keep_alive()

@@ -1,4 +1,4 @@
-"""Errors of librdkafka as errors of pystreams, in words for people."""
+"""Turns errors of librdkafka into errors of pystreams, with messages for people."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ def error_of(exception: KafkaException) -> KafkaError:
 
 
 def served(call: Callable[[float], T], timeout_s: float) -> T:
-    """Call a method of a client that may call its callbacks, and raises a fatal error of the client as soon as there is
-    one. If a callback comes in between, confluent-kafka raises a ``SystemError`` instead, with or without the error as
-    its cause. Raises ``KafkaException`` in all three cases."""
+    """Call a method of a client that may call its callbacks, and that raises a fatal error of the client. If a callback
+    runs at that moment, confluent-kafka raises a ``SystemError`` instead, with or without the error as its cause.
+    Raises ``KafkaException`` in all three cases."""
     try:
         return call(timeout_s)
     except SystemError as error:

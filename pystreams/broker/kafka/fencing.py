@@ -1,11 +1,11 @@
-"""Ends the open transactions of members that are gone, before others take their tasks over, also those that only hang
-(``hanging_transactions``).
+"""Ends the open transactions of members that are gone, before others take over their tasks. This includes transactions
+that only hang (``hanging_transactions``).
 
-An open transaction holds back everything that is read as committed: the tasks' offsets, their changelogs, and every
+An open transaction blocks all readers of committed records: of the tasks' offsets, of their changelogs, and of every
 partition of the repartition topics that the dead member wrote to. It would end by its timeout. (Kafka Streams waits for
 that.) The transaction coordinators know all open transactions, also the first one of a member that has never committed.
-A member's transactional id is its client id in the group, or follows from its instance id, so the group knows whether
-the member is alive: one that is, is never fenced.
+A member's transactional id is its client id in the group, or is derived from its instance id. So the group shows
+whether the member is alive; a living member is never fenced.
 """
 
 from __future__ import annotations
@@ -27,17 +27,24 @@ from pystreams.broker.kafka.transaction_coordination import (
     TransactionConnection,
 )
 from pystreams.broker.port import TransactionContent
+from pystreams.errors import BrokerUnavailableError
 
 log = logging.getLogger(__name__)
 
+_NOT_ENDED: Final = "Transactions of former members cannot be ended"
 _UUID: Final = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 def fence_the_dead(
-    connection: TransactionConnection, content: TransactionContent, transaction_timeout_ms: int, where: str
+    connection: TransactionConnection,
+    content: TransactionContent,
+    transaction_timeout_ms: int,
+    where: str,
+    *,
+    joined: bool,
 ) -> list[str]:
-    """End the open transactions of a group's former members; give their transactional ids. Raises
-    ``BrokerUnavailableError``, ``BrokerError``."""
+    """End the open transactions of a group's former members; returns their transactional ids. ``joined``: this client
+    has a member in the group. Raises ``BrokerUnavailableError``, ``BrokerError``."""
     where = f"group {content.group}, {where}"
     connection.forget_coordinators()
     try:
@@ -45,13 +52,27 @@ def fence_the_dead(
         last = connection.transactions(transactional_ids_of(content.group))
         members = connection.members_ids(content.group) if last else set[str]()
         dead = _open(connection, content, [one for one in last if one.transactional_id not in members])
+        if dead and joined and not members:
+            raise _not_loaded(where)
         for transactional_id in dead:
             HangingTransactions(transactional_id, transaction_timeout_ms, content, where).end(connection)
             log.info("%s: ended the open transaction of %s, which is gone", where, transactional_id)
     except errors.KafkaError as error:
         _refresh(connection, where)
-        raise refused(error, "Transactions of former members cannot be ended", where) from None
+        raise refused(error, _NOT_ENDED, where) from None
     return dead
+
+
+def _not_loaded(where: str) -> BrokerUnavailableError:
+    """The error for a group without members although this client is one. Kafka 4.3 takes the end of the load of one
+    epoch for that of another (``CoordinatorRuntime``), and answers before it has read the members. All of them would
+    look dead."""
+    return BrokerUnavailableError(
+        _NOT_ENDED,
+        where=where,
+        why="the group shows no members, but this client is one: its coordinator may not have loaded them yet",
+        hint="it is asked again; if the group has removed this client, the client soon learns of it",
+    )
 
 
 def _open(
@@ -59,7 +80,7 @@ def _open(
     content: TransactionContent,
     transactions: Collection[ListedTransaction],
 ) -> list[str]:
-    """The transactional ids of those that are ongoing, or over and still open in a partition."""
+    """The transactional ids of the transactions that are ongoing, or over and still open in a partition."""
     over = {one.producer_id: one for one in transactions if one.state in OVER}
     hang = producers_with_open(connection, content, REQUEST_TIMEOUT_MS) & over.keys() if over else set[int]()
     found = [one for one in transactions if one.state == ONGOING] + [over[producer] for producer in hang]
@@ -73,7 +94,7 @@ def transactional_ids_of(group: str) -> re.Pattern[str]:
 
 
 def _refresh(connection: TransactionConnection, where: str) -> None:
-    """One of the brokers that are known may be gone."""
+    """Ask for the brokers again, because one of the known brokers may be gone."""
     try:
         connection.refresh()
     except errors.KafkaError as error:

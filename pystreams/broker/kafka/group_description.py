@@ -1,4 +1,4 @@
-"""A group as its coordinator shows it to everybody: members, and who has been assigned what."""
+"""A group as its coordinator shows it to everybody: the members and their assignments."""
 
 # pyright knows an older kafka-python by heart.
 # pyright: reportAttributeAccessIssue=false
@@ -72,7 +72,7 @@ def _only_group(response: Any) -> Any:
 
 
 def _member(member: Any) -> MemberDescription:
-    """Both are empty while the group changes its assignment."""
+    """A member with its data and partitions. Both are empty while the group changes its assignment."""
     joined, given = bytes(member.member_metadata or b""), bytes(member.member_assignment or b"")
     subscription = ConsumerProtocolSubscription.decode(joined) if joined else None
     assignment = ConsumerProtocolAssignment.decode(given) if given else None

@@ -1,4 +1,5 @@
-"""Errors of a group's coordinator, reported by kafka-python, as errors of pystreams, in words for people."""
+"""Turns errors of a group's coordinator, which kafka-python reports, into errors of pystreams, with messages for
+people."""
 
 # pyright knows an older kafka-python by heart.
 # pyright: reportAttributeAccessIssue=false
@@ -43,12 +44,12 @@ _SETTINGS: Final[dict[type[errors.KafkaError], str]] = {
     "and group.max.session.timeout.ms",
     errors.InvalidGroupIdError: "choose another application_id",
 }
-#: Two have taken over a transactional id at the same moment; the coordinator has refused one of them.
+#: Two producers have taken over a transactional id at the same moment, and the coordinator has refused one of them.
 _TAKEN_OVER: Final = (errors.ProducerFencedError, errors.InvalidProducerEpochError)
 
 
 def migrated(why: str, where: str) -> TaskMigratedError:
-    """The error for a commit of a member without which the group has continued."""
+    """The error for a commit of a member that the group has replaced or removed."""
     return TaskMigratedError(
         "The group has continued without this member: its commit was refused",
         where=where,
@@ -58,7 +59,7 @@ def migrated(why: str, where: str) -> TaskMigratedError:
 
 
 def is_transient(error: errors.KafkaError) -> bool:
-    """Whether the same request may succeed later. A broker that is not known may have gone, or have just come."""
+    """Whether the same request may succeed later. An unknown broker may have just gone, or have just been added."""
     return bool(getattr(error, "retriable", False)) or isinstance(error, errors.UnknownBrokerIdError)
 
 

@@ -1,18 +1,17 @@
 """Ends transactions that hang: they are over for their coordinator, but not in all of their partitions.
 
-When a transaction is over, its coordinator has a marker written to each of its partitions. A broker (seen with Kafka
-4.3) takes a partition that has no leader at that moment for a deleted one, and forgets it. So if the only broker that
-has a partition is killed just after a commit, the partition may never get its marker: the group's offsets stay
-unstable, and readers of committed records read no further. Worse, the producer's next transaction would take these
-records over, and lose them if it is aborted. (Java: ``TransactionMarkerChannelManager``, to which a partition without a
+When a transaction is over, its coordinator has a marker written to each of its partitions. If a partition has no leader
+at that moment, the coordinator (seen with Kafka 4.3) treats it as deleted, and writes no marker to it. So if the only
+broker with a partition is killed just after a commit, the partition may never get its marker: the group's offsets stay
+unstable, and readers of committed records are blocked. Worse, the producer's next transaction would include these
+records, and lose them if it is aborted. (Java: ``TransactionMarkerChannelManager``, to which a partition without a
 leader has no endpoint.)
 
-The partition shows that a producer's transaction is open there, and the coordinator knows how it has ended. The cure
-is an empty transaction of the same transactional id in these partitions, which ends in the same way: its markers end
-both.
+The partition shows that a producer's transaction is open there, and the coordinator knows its outcome. The remedy is
+an empty transaction of the same transactional id in these partitions, with the same outcome: its markers end both.
 Source: KIP-664, for the request that asks a partition.
 
-One kind of hanging transaction is not found: its successor had begun before the broker was killed, and is in the same
+A hanging transaction is not found if its successor had begun before the broker was killed, and is in the same
 partitions.
 """
 
@@ -53,15 +52,16 @@ _OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 @dataclass(slots=True)
 class _Found:
-    """Partitions by what their leaders say about a producer."""
+    """Partitions by the state of a producer that their leaders report."""
 
     open: set[TopicPartition] = field(default_factory=set)
-    #: Those that the login may not see: they may be open, too.
+    #: Partitions that the login may not see; a transaction may be open there, too.
     hidden: set[TopicPartition] = field(default_factory=set)
 
 
 class HangingTransactions:
-    """Those of one transactional id. Its methods raise kafka-python's errors; afterwards they may be called again."""
+    """The hanging transactions of one transactional id. The methods raise kafka-python's errors; afterwards they may be
+    called again."""
 
     def __init__(
         self, transactional_id: str, transaction_timeout_ms: int, content: TransactionContent, where: str
@@ -77,7 +77,7 @@ class HangingTransactions:
 
     def end(self, connection: TransactionConnection) -> None:
         """Abort the last transaction if it is ongoing, wait until it is over, and then end it in each partition where
-        it still hangs. To abort it and to end it both fence the producer that has the transactional id."""
+        it still hangs. Both the abort and the end fence the producer that has the transactional id."""
         deadline = Deadline(SystemClock(), REQUEST_TIMEOUT_MS)
         look_at_hidden = True
         while (over := self._wait_for_end(connection)) is not None:
@@ -95,8 +95,8 @@ class HangingTransactions:
         self._outcome = self._empty = None
 
     def hang(self, connection: TransactionConnection, producer: ProducerId, timeout_ms: float) -> bool:
-        """Whether something is left open of the last transaction of a producer that has none at the moment. Changes
-        nothing."""
+        """Whether the last transaction is still open in a partition, for a producer without a present transaction.
+        Changes nothing."""
         last = connection.last_transaction(self._id, timeout_ms)
         if last.producer != producer or last.state in NOTHING:
             return False
@@ -106,7 +106,7 @@ class HangingTransactions:
         return bool(found.open or found.hidden)
 
     def _wait_for_end(self, connection: TransactionConnection) -> tuple[ProducerId, bool] | None:
-        """The last transaction's producer, and whether it was committed; None if nothing of it can hang."""
+        """The last transaction's producer, and whether it was committed; None if it cannot hang."""
         try:
             last = connection.last_transaction(self._id)
             if self._empty is not None and last == (self._empty, ONGOING) and self._outcome is not None:
@@ -126,7 +126,8 @@ class HangingTransactions:
         self._outcome = last.producer_id, committed
         producer = connection.take_over(self._id, self._timeout_ms)
         if producer.producer_id != last.producer_id:
-            # After 32,767 take-overs the coordinator gives a new producer id, whose markers end nothing of the old one.
+            # After 32,767 take-overs the coordinator issues a new producer id, whose markers do not end transactions of
+            # the old one.
             self._report_unmended(last, found)
             return False
         self._empty = producer
@@ -170,8 +171,8 @@ class HangingTransactions:
 def producers_with_open(
     connection: TransactionConnection, content: TransactionContent, timeout_ms: float
 ) -> set[int]:
-    """The ids of producers that have something open in a partition, as far as the login may see it. Raises an error if
-    a partition has no leader."""
+    """The ids of producers with an open transaction in a partition, of the partitions that the login may see. Raises an
+    error if a partition has no leader."""
     described = _described(connection, content, timeout_ms, _Found())
     return {active.producer_id for _, partition in described for active in _with_open(partition)}
 
@@ -232,13 +233,13 @@ def _leaders(
 
 
 def _not_ready(what: str) -> errors.KafkaError:
-    """The error for a broker that does not know what others know: it is only starting."""
+    """The error for a broker that does not know a topic yet, because it is starting."""
     return errors.LeaderNotAvailableError(what)
 
 
 def _in_requests(found: _Found) -> list[list[TopicPartition]]:
-    """The partitions with records, in as few requests as possible: one for those that certainly may be written, and one
-    for each topic of the others."""
+    """The partitions with records, in as few requests as possible: one for all partitions that the login certainly may
+    write, and one for each other topic."""
     requests = [sorted(partition for partition in found.open if partition.topic != _OFFSETS_TOPIC)]
     hidden = by_topic([partition for partition in found.hidden if partition.topic != _OFFSETS_TOPIC])
     requests += [[TopicPartition(name, number) for number in numbers] for name, numbers in hidden.items()]

@@ -1,4 +1,4 @@
-"""The source topics of an application, as the brokers know them: that they exist, and keep their partitions."""
+"""Checks that the source topics of an application exist, and keep their numbers of partitions."""
 
 # pyright knows an older kafka-python by heart.
 # pyright: reportAttributeAccessIssue=false
@@ -28,16 +28,16 @@ class KnownTopics:
     """The topics that a member reads, with their partition counts at its start."""
 
     def __init__(self, connection: GroupConnection, topics: Collection[str], where: str) -> None:
-        """Wait until the broker knows the topics: a new topic reaches the brokers one after the other. Raises
-        ``TopicError`` if it does not in time."""
+        """Wait until the broker knows the topics, because a new topic reaches the brokers one after the other. Raises
+        ``TopicError`` if one is not known in time."""
         self._where = where
         self._cluster = connection.client.cluster
         self._partitions = _wait_for_topics(connection, topics, where)
 
     def check(self) -> None:
-        """Raise an error if topics have got more partitions. A change makes the leader rejoin, but the application's
-        assignment is fixed at its start, so the new partitions would never be read. Source: StreamsPartitionAssignor,
-        InternalTopicManager.makeReady."""
+        """Raise an error if topics have got more partitions. The tasks of the application are fixed at its start, so
+        the new partitions would never be read, although the leader joins again after the change. Source:
+        StreamsPartitionAssignor, InternalTopicManager.makeReady."""
         for topic, count in self._partitions.items():
             now = len(self._cluster.partitions_for_topic(topic) or ())
             if now > count:

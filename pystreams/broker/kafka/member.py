@@ -4,9 +4,9 @@
     opens claim ──► the claims of the next join ──► if they are fewer than before: join again, so that others get the
     rest
 
-Only ``poll`` sends a join, and it returns an assignment again until it is claimed: so no partition moves before it was
-committed and closed. Offsets are committed over another connection than the join's, with the generation that the broker
-knows: the broker accepts them during a join, and refuses them from a replaced member.
+Only ``poll`` sends a join, and it returns an assignment repeatedly until it is claimed: so no partition moves before
+its task was committed and closed. Offsets are committed over another connection than the join, with the generation that
+the broker knows: the broker accepts them during a join, and refuses them from a replaced member.
 """
 
 # pyright knows an older kafka-python by heart.
@@ -41,7 +41,7 @@ from pystreams.ids import TopicPartition
 log = logging.getLogger(__name__)
 
 _REQUEST_TIMEOUT_MS: Final = 10_000.0
-#: Leaving a group must not take long: the others do not wait for it.
+#: The timeout of leaving a group. It is short, because the others do not wait for it.
 _LEAVE_TIMEOUT_MS: Final = 2_000.0
 #: While a group changes to its next generation, a commit is refused for some milliseconds.
 _SETTLING_PAUSE_S: Final = 0.01
@@ -82,8 +82,8 @@ class KafkaMember:
         self._sent_data = b""
         self._claims: frozenset[TopicPartition] = frozenset()
         self._announced: frozenset[TopicPartition] = frozenset()
-        #: The generation of the last assignment, also after a loss, so that each join has data of its own. With the
-        #: same data as before, a member may stay in its generation, where late requests are still accepted.
+        #: The generation of the last assignment, kept also after a loss, so that each join has different data. With the
+        #: same data as before, a member may stay in its generation, in which late requests are still accepted.
         self._claimed_generation = -1
         self._assigned: Assigned | None = None  # read, but not claimed yet
         self._lost = False
@@ -135,8 +135,8 @@ class KafkaMember:
         return not self._lost and self._coordinator.group_metadata().generation_id >= 0
 
     def confirm(self) -> None:
-        """Ask the coordinator if it has confirmed nothing for a whole session: if the process was frozen for longer,
-        other members have its tasks, and its writes would be obsolete."""
+        """Ask the coordinator if it has not confirmed the membership for a whole session: if the process was frozen for
+        longer, other members have its tasks, and its writes would be obsolete."""
         if not self._coordinator.doubtful:
             return
         identity = self.identity()
@@ -162,7 +162,7 @@ class KafkaMember:
 
     def identity(self) -> MemberIdentity:
         """The identity for a commit by other means. Raises ``TaskMigratedError`` if it is not a member any more."""
-        # The generation is read first: if it belongs to a new membership, the old one's loss has been recorded.
+        # Read the generation first: if it belongs to a new membership, the loss of the old one is recorded by then.
         identity = self._coordinator.group_metadata()
         if self._lost or identity.generation_id < 0:
             raise migrated("it is not a member any more", self._where)
@@ -173,8 +173,8 @@ class KafkaMember:
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset], *, strict: bool = False) -> None:
         """Commit as the member that the broker knows. This is the producer's last step.
 
-        ``strict``: a request without an answer may still arrive, and would set back what is committed after it. So the
-        member gives its generation up then, which makes the coordinator refuse the request.
+        ``strict``: a request without an answer may still arrive, and would overwrite later commits. So the member then
+        gives up its generation, which makes the coordinator refuse the request.
 
         Raises ``TaskMigratedError`` if the group has continued without this member, ``BrokerUnavailableError`` if the
         coordinator does not answer or the group does not finish its rebalance in time.
@@ -212,8 +212,8 @@ class KafkaMember:
                 raise refused(error, "Offsets cannot be committed", self._where) from None
 
     def is_between_generations(self, error: errors.KafkaError) -> bool:
-        """Whether a commit was refused with this error only because the group goes over to its next generation. It is
-        accepted some milliseconds later, with the next generation's identity."""
+        """Whether a commit was refused with this error only because the group is changing to its next generation. It
+        will be accepted some milliseconds later, with the next generation's identity."""
         return isinstance(error, _SETTLING) and self._coordinator.joining
 
     def refused_commit(self, error: errors.KafkaError) -> StreamsError | None:
@@ -254,11 +254,7 @@ class KafkaMember:
     def committed(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        try:
-            found = self._connection.committed(partitions, _REQUEST_TIMEOUT_MS) if partitions else {}
-        except errors.KafkaError as error:
-            raise refused(error, "Committed offsets cannot be read", self._where) from None
-        return {partition: found.get(partition) for partition in partitions}
+        return committed_offsets(self._connection, partitions, self._where)
 
     def request_rejoin(self) -> None:
         self._coordinator.request_rejoin()
@@ -339,7 +335,7 @@ class KafkaMember:
     def _lose(self) -> Lost:
         self._claims = self._announced = frozenset()
         self._assigned = None
-        # This comes last: a join that is in progress must not claim anything.
+        # Last, because a join that is in progress must not claim any partition.
         self._lost = False
         return Lost(
             "the coordinator has removed this member: it sent no heartbeat in time, or did not poll in time"
@@ -369,3 +365,15 @@ class KafkaMember:
     def _note_loss(self) -> None:
         if not self._closing:
             self._lost = True
+
+
+def committed_offsets(
+    connection: GroupConnection, partitions: Collection[TopicPartition], where: str
+) -> dict[TopicPartition, CommittedOffset | None]:
+    """The offsets that a member's group has committed; None for partitions without one. ``where`` names the member in
+    errors. Raises ``StreamsError`` if they cannot be read."""
+    try:
+        found = connection.committed(partitions, _REQUEST_TIMEOUT_MS) if partitions else {}
+    except errors.KafkaError as error:
+        raise refused(error, "Committed offsets cannot be read", where) from None
+    return {partition: found.get(partition) for partition in partitions}

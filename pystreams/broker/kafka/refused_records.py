@@ -1,10 +1,10 @@
 """Remembers records that the broker refused after they were sent, so that the next attempt refuses them at once.
 
 A refusal arrives long after the step that wrote the record, and it concerns all records of a batch. So the work since
-the last commit is repeated up to three times: first with checks by the topic's rules (its size limit, whether it needs
-keys), which predict most refusals; if the topic still refuses records, with each record in a batch of its own; then
-without the faulty ones. When a faulty record is sent again, ``send`` refuses it, and the production handler is called
-for it, and only for it, with its step, its task and its input.
+the last commit is repeated up to three times. First, with checks of the topic's rules (its size limit, whether it needs
+keys), which predict most refusals. If the topic still refuses records, with each record in its own batch. Then without
+the faulty records. When a faulty record is sent again, ``send`` refuses it, and the production handler is called only
+for this record, with its step, its task and its input.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class RefusedRecords:
         return record not in self._faulty
 
     def learn(self) -> None:
-        """Before the next attempt: read the rules of topics that have refused records. If this fails now, the refusal
-        occurs once more."""
+        """Before the next attempt, read the rules of topics that have refused records. If this fails now, the refusal
+        will occur again."""
         self.singly |= bool(self._suspects)
         self._faulty.update(self._found)
         self._found.clear()

@@ -1,4 +1,4 @@
-"""Sending records with confluent-kafka: what the producers have in common. A failed delivery fails the next commit.
+"""Sends records with confluent-kafka: the common part of the producers. A failed delivery fails the next commit.
 
 librdkafka's ``purge`` alone does not drop sent records: it takes effect some time after the call, and then also on
 records that were sent in between. So the client is replaced by a new one.
@@ -46,12 +46,13 @@ _FLUSH_TIMEOUT_S: Final = 30.0
 #: confluent-kafka keeps delivered records until their reports are polled, even if no callback is called. Polling after
 #: each so many records reuses the memory while it is still in the CPU's cache.
 _REPORT_RECORDS: Final = 500
-#: librdkafka sends a request for each partition, and the first one to a new partition takes the broker some
-#: milliseconds. With more changelogs than this, no more records wait at once, or the last ones would expire.
+#: librdkafka sends a request for each partition, and the first request to a new partition takes the broker some
+#: milliseconds. If there are more changelogs than this, the number of waiting records is limited to it, because the
+#: last of them would expire otherwise.
 _WAITING_MAX: Final = 5_000
 #: While a commit waits for a flush, it keeps its member alive this often.
 FLUSH_SLICE_S: Final = 0.5
-#: When records have not been acknowledged for this time, their leaders are looked up, again and again.
+#: When records have not been acknowledged for this time, their leaders are looked up, repeatedly.
 _SILENCE_MS: Final = 2_000.0
 _LEADERS_TIMEOUT_S: Final = 1.0
 
@@ -261,14 +262,15 @@ class RecordSender:
         return Deadline(SystemClock(), _SILENCE_MS)
 
     def _look_up_leaders(self) -> None:
-        """Or librdkafka may look for them at the broker that is frozen, and would wait for its answer."""
+        """Look up the leaders of partitions, because librdkafka might ask the frozen broker for them and wait for its
+        answer."""
         try:
             self._client.list_topics(timeout=_LEADERS_TIMEOUT_S)
         except KafkaException as exception:
             log.debug("%s: leaders are not known: %s", self._where, text(error_of(exception)))
 
     def _serve(self, wait: Callable[[float], int], timeout_s: float) -> int:
-        """Wait for deliveries; gives what librdkafka gives. After a fatal error no record is delivered."""
+        """Wait for deliveries; returns the result of librdkafka. After a fatal error no record is delivered."""
         try:
             return served(wait, timeout_s)
         except KafkaException as exception:
@@ -276,8 +278,8 @@ class RecordSender:
             return 0
 
     def _failed_for_good(self) -> bool:
-        """Whether to stop waiting for the records on their way. While faulty records are being searched for, wait for
-        all, so that the next attempt knows all of them."""
+        """Whether to stop waiting for the records on their way. During a search for faulty records, wait for all
+        records, so that the next attempt knows all faulty ones."""
         failure = self._failure
         return failure is not None and not (failure.action == "redo" and self._refused_records.singly)
 

@@ -24,8 +24,8 @@ from pystreams.config.client_table import CLIENT_SETTINGS
 from pystreams.config.security import Security
 from pystreams.config.values import INT_MAX
 
-#: The time for the first connection, after which an error is raised. It is shorter than the time that services have to
-#: end, because nobody can end a client meanwhile.
+#: The timeout of the first connection. It is shorter than the time that services have to end, because a client cannot
+#: be closed meanwhile.
 CONNECT_TIMEOUT_S: Final = 20.0
 
 #: Settings that only librdkafka has, for every client.
@@ -139,7 +139,7 @@ class KafkaSettings:
         changelog.
         """
         settings = self.producer(client_id)
-        # The group has last heard of the member up to a heartbeat's interval before a record was sent.
+        # The last heartbeat of the member may be older than a record by one heartbeat interval.
         limit_ms = max(self.session_timeout_ms - self.heartbeat_interval_ms, _DELIVERY_MS_MIN)
         # librdkafka refuses a delivery timeout that the wait for a batch exceeds.
         limit_ms = max(limit_ms, int(settings["linger.ms"]) + 1)
@@ -206,8 +206,8 @@ class KafkaSettings:
         return int(self._security["main.consumer"].settings["retry.backoff.ms"])
 
     def check(self) -> None:
-        """Do everything that can fail without a broker: read certificates, fetch tokens. The clients' own errors say
-        less.
+        """Do everything that can fail without a broker: read certificates, fetch tokens. The clients' own errors would
+        be less precise.
 
         Raises ``ConfigError``, ``BrokerError``.
         """

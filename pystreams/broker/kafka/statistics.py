@@ -18,7 +18,7 @@ from pystreams.metrics import Sample, Tags, names
 log = logging.getLogger(__name__)
 
 _US_PER_MS: Final = 1_000
-#: A client that has missed this number of reports is closed, or does not poll.
+#: A client that has missed this number of reports is regarded as closed, or does not poll.
 _REPORTS_KEPT: Final = 6
 
 
@@ -79,7 +79,7 @@ _decode = msgspec.json.Decoder(_Report).decode
 
 
 class ClientStatistics:
-    """The last reports of all clients of a broker. Clients report from their threads, any thread may ask."""
+    """The last reports of all clients of a broker. Clients report from their threads, any thread may read them."""
 
     def __init__(self, interval_ms: int) -> None:
         """``interval_ms``: how often clients report; 0: never."""
@@ -95,7 +95,7 @@ class ClientStatistics:
         return {"statistics.interval.ms": self._interval_ms, "stats_cb": self._taker(client_id)}
 
     def samples(self) -> list[Sample]:
-        """Without those of clients that have not reported for a while, because they are closed."""
+        """The metrics of all clients, without those that have not reported for a while, because they are closed."""
         since_ms = self._clock.monotonic_ms() - _REPORTS_KEPT * self._interval_ms
         return [
             sample
@@ -163,7 +163,7 @@ def _traffic(
 
 
 def _window(name: str, tags: Tags, windows: Collection[_Window], per_unit: int = 1) -> Iterator[Sample]:
-    """Average and maximum; none of what did not happen."""
+    """Average and maximum; no samples if there were no measurements."""
     number = sum(window.cnt for window in windows)
     if number:
         total = sum(window.avg * window.cnt for window in windows)

@@ -36,7 +36,7 @@ def heartbeat_refused(error: HeartbeatRefusedError, where: str) -> StreamsError:
         f"partitions than its changelogs: in this case, {MORE_PARTITIONS}",
         _UNSUPPORTED_VERSION: "groups for stream applications need Kafka 4.2 or newer with the feature "
         f"streams.version=1 (kafka-features.sh upgrade --feature streams.version=1); {_CLASSIC}",
-        # Whoever joins a group that does not exist creates it. So this is a group of another kind.
+        # A join to a group that does not exist creates it, so this error means that the group is of another kind.
         _GROUP_ID_NOT_FOUND: 'the group has members of another kind, such as those with group_protocol="classic": stop '
         "them first",
         **dict.fromkeys(
@@ -52,8 +52,8 @@ def heartbeat_refused(error: HeartbeatRefusedError, where: str) -> StreamsError:
 
 
 def other_version(thread: str, difference: str, where: str) -> TopologyError:
-    """The error for a member whose topology is not that of the members that are in the group. ``difference``: the
-    first one to the topology that ran last, if it is known; the broker does not know that of the group."""
+    """The error for a member whose topology differs from that of the members in the group. ``difference``: the first
+    difference to the topology that ran last, if it is known; the broker does not know the topology of the group."""
     return TopologyError(
         f"the group refuses this member: the topology of {thread} differs from the one that the group runs",
         where=where,
@@ -74,7 +74,7 @@ def unknown_tasks(tasks: Collection[TaskId], where: str) -> TopicError:
 
 
 def group_cannot_run(status: Mapping[int, str], where: str) -> StreamsError | None:
-    """The error for a status in which the broker gives no tasks to anybody; None if it is none."""
+    """The error for a status in which the broker assigns no tasks to any member; None for another status."""
     if beats.STALE_TOPOLOGY in status:
         return TopologyError(
             "The group runs a newer topology",

@@ -1,5 +1,5 @@
-"""The heartbeats of a member of a group for stream applications: requests from what a member knows, and what the broker
-says in its responses. Source: KIP-1071, StreamsGroupHeartbeatRequestManager."""
+"""The heartbeats of a member of a group for stream applications: makes the requests from a member's state, and reads
+the broker's responses. Source: KIP-1071, StreamsGroupHeartbeatRequestManager."""
 
 # pyright knows an older kafka-python by heart.
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false
@@ -31,17 +31,17 @@ ASSIGNMENT_DELAYED: Final = 5
 REMOVED: Final = (errors.UnknownMemberIdError, errors.FencedMemberEpochError, errors.GroupIdNotFoundError)
 REMOVED_CODES: Final = frozenset(error.errno for error in REMOVED)
 
-#: The tags with which a member says which program it runs, and on what. The broker shows them, and does not read them.
+#: The tags in which a member sends its program and its versions. The broker only shows them.
 FINGERPRINT_TAG: Final = "pystreams.fingerprint"
 PYSTREAMS_TAG: Final = "pystreams.version"
 PYTHON_TAG: Final = "pystreams.python"
 
-#: The ``endpoint_epoch`` of a member that wants to know all endpoints.
+#: The ``endpoint_epoch`` of a member that requests all endpoints.
 NO_ENDPOINTS: Final = -1
 
 _SUBTOPOLOGY: Final = Request.Topology.Subtopology
-#: The broker gives all members the host and the port of each owner, for interactive queries. A thread of a process
-#: without an endpoint gives its name as the host, with this port.
+#: The broker sends all members the host and the port of each owner, for interactive queries. A thread of a process
+#: without an endpoint uses its name as the host, with this port.
 _NO_PORT: Final = 1
 
 
@@ -86,7 +86,7 @@ class Answer:
 def heartbeat(
     group: str, member_id: str, epoch: int, endpoint_epoch: int = NO_ENDPOINTS, **fields: Any
 ) -> Any:
-    """A heartbeat that changes nothing but ``fields``; with ``LEAVE_EPOCH`` the member leaves."""
+    """A heartbeat that changes only ``fields``; with ``LEAVE_EPOCH`` the member leaves."""
     return Request(
         group_id=group,
         member_id=member_id,
@@ -117,7 +117,7 @@ def joining(application: GroupApplication, rebalance_timeout_ms: int) -> dict[st
 
 
 def owning(tasks: Tasks) -> dict[str, Any]:
-    """The fields that say which tasks the member has."""
+    """The fields with the tasks that the member has."""
     return {
         "active_tasks": _packed(tasks.active),
         "standby_tasks": _packed(tasks.standbys),
@@ -126,7 +126,8 @@ def owning(tasks: Tasks) -> dict[str, Any]:
 
 
 def read(response: Any) -> Answer:
-    """Raises kafka-python's errors for what another attempt may solve, and ``HeartbeatRefusedError`` for the rest."""
+    """The answer in a response. Raises kafka-python's errors if another attempt may help, otherwise
+    ``HeartbeatRefusedError``."""
     if code := response.error_code:
         error = errors.for_code(code)
         if getattr(error, "retriable", False):

@@ -1,10 +1,10 @@
 """Membership in a group for stream applications: the broker assigns the tasks (KIP-1071).
 
-A thread of its own sends the heartbeats. The broker first takes tasks away; when the stream thread has closed them it
-claims what is left, the next heartbeat says so, and then the broker gives the tasks to others. So a member never gets a
-task that another one still has.
+A separate thread sends the heartbeats. The broker first revokes tasks; when the stream thread has closed them, it
+claims the remaining tasks, the next heartbeat reports this, and then the broker gives the revoked tasks to others. So a
+member never gets a task that another one still has.
 
-The broker checks the epoch of a commit, and not whether the member has the partitions. So nothing may be committed for
+The broker checks the epoch of a commit, but not whether the member has the partitions. So nothing may be committed for
 a task whose partitions were given up by ``claim``.
 """
 
@@ -27,7 +27,7 @@ from pystreams.broker.kafka import streams_heartbeat as beats
 from pystreams.broker.kafka.coordination import UNANSWERED, GroupConnection
 from pystreams.broker.kafka.group_failures import migrated, refused
 from pystreams.broker.kafka.known_topics import KnownTopics
-from pystreams.broker.kafka.member import MemberIdentity
+from pystreams.broker.kafka.member import MemberIdentity, committed_offsets
 from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
 from pystreams.broker.kafka.streams_failures import (
     group_cannot_run,
@@ -46,23 +46,23 @@ from pystreams.transitions import check_transition
 log = logging.getLogger(__name__)
 
 _REQUEST_TIMEOUT_MS: Final = 10_000.0
-#: Leaving a group must not take long: the others do not wait for it.
+#: The timeout of leaving a group. It is short, because the others do not wait for it.
 _LEAVE_TIMEOUT_MS: Final = 2_000.0
-#: How soon the next heartbeat follows while something is under way.
+#: The interval of heartbeats while an assignment is in progress.
 _SOON_MS: Final = 300.0
 #: How long a commit with an old epoch waits for the heartbeat that brings the new one.
 _EPOCH_TIMEOUT_MS: Final = 2_000.0
 _EPOCH_PAUSE_S: Final = 0.01
-#: The default of the group's setting ``streams.session.timeout.ms``, which no broker allows to be less.
+#: The default of the group's setting ``streams.session.timeout.ms``, which is also the lowest value that brokers allow.
 _SESSION_TIMEOUT_MS: Final = 45_000.0
 _OTHER_KIND_MARGIN_MS: Final = 5_000.0
-#: How often a member asks who has which partitions. The broker announces an assignment when it changes, but does not
-#: announce that another member has taken on the tasks of it.
+#: How often a member requests the owners of partitions. The broker sends an assignment when it changes, but does not
+#: report that another member has taken on its tasks.
 _PLACES_AGAIN_MS: Final = 5_000.0
 
-#: The member has another epoch, or somebody else has the partition.
+#: The member has another epoch, or another member has the partition.
 _OTHER_EPOCH: Final = (errors.StaleMemberEpochError, errors.IllegalGenerationError)
-#: Reasons for which the group gives out no tasks for a moment.
+#: Reasons why the group assigns no tasks, which are over soon.
 _SOON_OVER: Final = frozenset((beats.MISSING_INTERNAL_TOPICS, beats.ASSIGNMENT_DELAYED))
 
 
@@ -71,7 +71,7 @@ class Standing(enum.Enum):
 
     JOINING = "joining"
     MEMBER = "member"
-    #: The broker has removed it, and the stream thread has not heard of it yet.
+    #: The broker has removed the member, and the stream thread does not know it yet.
     LOST = "lost"
     LEFT = "left"
 
@@ -95,7 +95,8 @@ class StreamsGroupMember:
         self._group = group
         self._application = application
         self._rebalance_timeout_ms = settings.max_poll_interval_ms
-        #: How long to wait until members of another kind are gone: those of this application have the same settings.
+        #: How long to wait for members of another kind to go: if they belong to this application, they have the same
+        #: session timeout.
         self._other_kind_ms = settings.session_timeout_ms + _OTHER_KIND_MARGIN_MS
         self._connection = GroupConnection(settings, client_id, group)
         self._member_id = str(uuid.uuid4())
@@ -103,18 +104,18 @@ class StreamsGroupMember:
         self._standing = Standing.JOINING
         self._epoch = beats.JOIN_EPOCH
         self._interval_ms = _SOON_MS
-        #: The tasks that the broker wants this member to have; None: it has not said so yet.
+        #: The tasks that the broker has assigned to this member; None: it has assigned none yet.
         self._target: Tasks | None = None
-        #: The tasks that the stream thread was given last, and those that it has taken on.
+        #: The tasks that the stream thread got last, and those that it has taken on.
         self._given: Tasks | None = None
         self._claimed = Tasks()
         #: Whether the stream thread has still to take on the target.
         self._due = False
-        #: Whether the stream thread wants the target again once a heartbeat has confirmed it.
+        #: Whether the stream thread is to get the target again when a heartbeat has confirmed it.
         self._again = False
         #: Whether the claimed tasks have still to be sent to the broker.
         self._unreported = True
-        #: Whether it has to leave before it joins again: in the epoch that it has, late requests would be accepted.
+        #: Whether it must leave before it joins again, because late requests would be accepted in its present epoch.
         self._must_leave = False
         self._endpoint_epoch = beats.NO_ENDPOINTS
         self._places = beats.Places()
@@ -124,11 +125,12 @@ class StreamsGroupMember:
         self._why_lost = ""
         #: The error that ends this membership.
         self._failure: Exception | None = None
-        #: Since when the group has given out no tasks.
+        #: The time since when the group has assigned no tasks.
         self._failing_ms: float | None = None
         self._trouble: type[BaseException] | None = None
         now_ms = SystemClock().monotonic_ms()
-        #: When the broker has last confirmed the membership, and when the stream thread has last shown that it lives.
+        #: When the broker last confirmed the membership, and when the stream thread last polled or showed that it
+        #: works.
         self._confirmed_ms, self._alive_ms = now_ms, now_ms
         self._wake = threading.Event()
         topics = {partition.topic for inputs in application.inputs.values() for partition in inputs}
@@ -193,7 +195,7 @@ class StreamsGroupMember:
                 )
             active = frozenset(task for task, of_task in inputs.items() if of_task <= claimed)
             self._claimed = Tasks(active, self._given.standbys)
-            # The broker may have changed its mind since the poll.
+            # The broker may have sent another assignment since the poll.
             self._due = self._target != self._given
             self._unreported = True
         self._wake.set()
@@ -203,8 +205,8 @@ class StreamsGroupMember:
         return self._standing is Standing.MEMBER
 
     def confirm(self) -> None:
-        """Ask the broker if it has confirmed nothing for a whole session: if the process was frozen for longer, other
-        members have its tasks, and its writes would be obsolete."""
+        """Ask the broker if it has not confirmed the membership for a whole session: if the process was frozen for
+        longer, other members have its tasks, and its writes would be obsolete."""
         if SystemClock().monotonic_ms() - self._confirmed_ms <= _SESSION_TIMEOUT_MS:
             return
         try:
@@ -222,7 +224,7 @@ class StreamsGroupMember:
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset], *, strict: bool = False) -> None:
         """Commit with the epoch that the broker knows. ``strict``: a request without an answer may still arrive, and
-        would set back what is committed after it. So the member leaves then, and joins again.
+        would overwrite later commits. So the member then leaves, and joins again.
 
         Raises ``TaskMigratedError`` if the group has continued without this member, ``BrokerUnavailableError`` if the
         coordinator does not answer.
@@ -269,15 +271,11 @@ class StreamsGroupMember:
     def committed(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        try:
-            found = self._connection.committed(partitions, _REQUEST_TIMEOUT_MS) if partitions else {}
-        except errors.KafkaError as error:
-            raise refused(error, "Committed offsets cannot be read", self._where) from None
-        return {partition: found.get(partition) for partition in partitions}
+        return committed_offsets(self._connection, partitions, self._where)
 
     def request_rejoin(self) -> None:
-        """The broker is not asked for another assignment, because it decides by itself; but the stream thread gets the
-        present one again."""
+        """Have the stream thread get the present assignment again. The broker is not asked for another one, because it
+        decides by itself."""
         with self._mutex:
             self._again = True
         self._wake.set()
@@ -290,7 +288,7 @@ class StreamsGroupMember:
         self._alive_ms = SystemClock().monotonic_ms()
 
     def close(self, *, leave: bool | None = None) -> None:
-        """Without leaving, the broker keeps the tasks for this member until its session is over."""
+        """If the member does not leave, the broker keeps the tasks for it until its session times out."""
         if self._standing is Standing.LEFT:
             return
         if leave is not False:
@@ -318,11 +316,11 @@ class StreamsGroupMember:
                     self._failure = error
 
     def _left(self) -> bool:
-        """Another thread may have closed the member meanwhile."""
+        """Whether another thread has closed the member meanwhile."""
         return self._standing is Standing.LEFT
 
     def _troubled(self, error: BaseException) -> None:
-        """Try again; without success the member's session ends."""
+        """Note a failed heartbeat. It is tried again; if no heartbeat succeeds, the member's session times out."""
         with self._mutex:
             self._unreported = True
         if not self._left() and self._trouble is not type(error):
@@ -349,13 +347,14 @@ class StreamsGroupMember:
             self._take(answer, joins=request.member_epoch == beats.JOIN_EPOCH)
 
     def _check_topology(self) -> None:
-        """The broker compares the topics alone, and would let two versions of a program work side by side."""
+        """Compare this member's topology with those of the others, because the broker compares only the topics, and
+        would let two versions of a program work side by side."""
         application = self._application
         if beats.fingerprints(list_members(self._connection)) - {application.fingerprint}:
             raise other_version(application.thread, application.difference(), self._where)
 
     def _next_request(self) -> Any:
-        """The next heartbeat; None while there is nothing to say."""
+        """The next heartbeat; None while there is nothing to report."""
         with self._mutex:
             if self._standing in (Standing.LOST, Standing.LEFT):
                 return None
@@ -379,7 +378,7 @@ class StreamsGroupMember:
                 return
             self._epoch, self._confirmed_ms = answer.epoch, now_ms
             if answer.places is not None:
-                # The stream thread learns the places with an assignment.
+                # The stream thread gets the places together with an assignment.
                 self._due = self._due or (self._given is not None and answer.places != self._places)
                 self._places, self._endpoint_epoch, self._places_ms = (
                     answer.places,
@@ -403,7 +402,8 @@ class StreamsGroupMember:
             self._lose(f"its thread has not asked for work for {idle_ms / 1000:.0f} s (max_poll_interval_ms)")
 
     def _lasting(self, failure: StreamsError | None, patience_ms: float) -> StreamsError | None:
-        """An error that lasts longer than that: a topic that is new may not be known everywhere yet."""
+        """The error if it lasts for longer than ``patience_ms``, otherwise None: for example, a new topic may not be
+        known to all brokers yet."""
         now_ms = SystemClock().monotonic_ms()
         if failure is None:
             self._failing_ms = None
@@ -415,7 +415,7 @@ class StreamsGroupMember:
     def _take_refusal(self, error: HeartbeatRefusedError) -> None:
         failure = heartbeat_refused(error, self._where)
         if error.code == errors.GroupIdNotFoundError.errno and self._standing is Standing.JOINING:
-            # The group is of another kind. Members of that kind that were killed stay until their session is over.
+            # The group is of another kind. Killed members of that kind stay until their session times out.
             self._interval_ms = _SOON_MS
             if self._failing_ms is None:
                 log.warning("%s", failure)

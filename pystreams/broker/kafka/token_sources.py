@@ -1,6 +1,6 @@
-"""Where tokens come from: a token server, a file, or this process itself.
+"""The sources of tokens: a token server, a file, or this process itself.
 
-It is imported where a login needs it: importing Python's HTTP client takes a tenth of the time of all other imports.
+It is imported only if a login needs it, because Python's HTTP client takes a tenth of the time of all other imports.
 
 Sources: org.apache.kafka.common.security.oauthbearer.internals.secured.HttpJwtRetriever, RFC 6749.
 """
@@ -90,7 +90,7 @@ def _read(url: str) -> tuple[str, float]:
 
 
 def _expiry_s(token: str, expires_in_s: Any) -> float:
-    """The expiry time in the token, else in the server's answer."""
+    """The expiry time in the token; if it has none, in the server's answer."""
     try:
         body = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))

@@ -1,11 +1,11 @@
-"""Requests about transactions, over kafka-python's connections: what librdkafka does not offer, or does badly.
+"""Requests about transactions, over kafka-python's connections, which librdkafka does not offer, or does badly.
 
 librdkafka's ``send_offsets_to_transaction`` never returns if the group's coordinator cannot be found at that moment
 (seen with 2.16), and it appends a NUL to the offsets' metadata. So the offsets join librdkafka's transaction from here,
 with its producer id and epoch.
 
-A request without an answer may still arrive. It is not repeated: the caller takes the transactional id over again, and
-the coordinator refuses what arrives afterwards.
+A request without an answer may still arrive. It is not repeated: the caller takes over the transactional id again, and
+then the coordinator refuses the late request.
 """
 
 # pyright knows an older kafka-python by heart.
@@ -34,7 +34,14 @@ from kafka.protocol.producer import (
 
 from pystreams.broker.kafka import streams_group
 from pystreams.broker.kafka.any_broker import finding, found
-from pystreams.broker.kafka.coordination import MOVED, UNANSWERED, GroupConnection, by_topic, raise_for
+from pystreams.broker.kafka.coordination import (
+    MOVED,
+    UNANSWERED,
+    GroupConnection,
+    by_topic,
+    check_commit,
+    raise_for,
+)
 from pystreams.broker.kafka.member import MemberIdentity
 from pystreams.broker.port import CommittedOffset
 from pystreams.clock import Deadline, SystemClock
@@ -50,12 +57,12 @@ OVER: Final = frozenset({COMMITTED, "CompleteAbort"})
 #: The id was taken over after its last transaction.
 NOTHING: Final = frozenset({"Empty", "Dead"})
 
-#: A broker that does not answer may be frozen; the cluster soon knows.
+#: A short timeout, because a broker that does not answer may be frozen; the cluster soon notices that.
 _LIST_TIMEOUT_MS: Final = 3_000.0
 _REFRESH_TIMEOUT_MS: Final = 1_000.0
 _PAUSE_S: Final = 0.01
 
-#: The coordinator has refused the request, and will take it soon.
+#: The coordinator has refused the request, and will accept it soon.
 _NOT_YET: Final = (*MOVED, errors.ConcurrentTransactionsError)
 
 
@@ -76,7 +83,7 @@ class LastTransaction(NamedTuple):
 
 
 class ListedTransaction(NamedTuple):
-    """The same in a list of all, in which brokers name no epochs."""
+    """A transaction in the list of all transactions, in which brokers give no epochs."""
 
     transactional_id: str
     producer_id: int
@@ -95,8 +102,8 @@ class TransactionConnection:
         self._connection.close()
 
     def forget_coordinators(self) -> None:
-        """Something has failed, so look up all coordinators again: one that is frozen answers nothing, and each request
-        to it would wait for its timeout."""
+        """Look up all coordinators again after a failure: a frozen one does not answer, and each request to it would
+        wait for its timeout."""
         self._nodes.clear()
 
     def producer_id(self, transactional_id: str) -> ProducerId:
@@ -153,7 +160,7 @@ class TransactionConnection:
             min_version=3,
             max_version=3,
         )
-        self._ask(member.group, CoordinatorType.GROUP, request, _check_offsets)
+        self._ask(member.group, CoordinatorType.GROUP, request, check_commit)
 
     def announce_offsets(self, producer: ProducerId, group: str) -> None:
         """Make the partition with the group's offsets part of the transaction."""
@@ -192,8 +199,8 @@ class TransactionConnection:
         self._ask_transactions(producer.transactional_id, request)
 
     def transactions(self, pattern: re.Pattern[str]) -> list[ListedTransaction]:
-        """The last transactions of the transactional ids that match, on all brokers that are in the cluster now: one
-        that is gone coordinates nothing."""
+        """The last transactions of the transactional ids that match, from all brokers that are in the cluster now;
+        brokers that are gone coordinate no transactions."""
         matching: list[ListedTransaction] = []
         cluster = self._connection.ask_broker(
             MetadataRequest(topics=[], min_version=1), None, REQUEST_TIMEOUT_MS
@@ -210,8 +217,8 @@ class TransactionConnection:
         return matching
 
     def members_ids(self, group: str) -> set[str]:
-        """The transactional ids of a group's members; none if it has never had any. A member's is its client id; but
-        of a static one Kafka keeps the client id with which it came first."""
+        """The transactional ids of a group's members; none if it has never had any. The id of a member is its client
+        id; but for a static member, Kafka keeps the client id with which it joined first."""
 
         def read(response: Any) -> set[str]:
             (described,) = response.groups
@@ -229,7 +236,8 @@ class TransactionConnection:
         return self._ask(group, CoordinatorType.GROUP, request, read) or self._client_ids_by_task(group)
 
     def _client_ids_by_task(self, group: str) -> set[str]:
-        """The same for a group to which the broker assigns tasks, which the other request does not find."""
+        """The client ids of the members of a group to which the broker assigns tasks; the other request does not find
+        such a group."""
         try:
             members = self._ask(
                 group, CoordinatorType.GROUP, streams_group.describing(group), streams_group.members_of
@@ -266,7 +274,7 @@ class TransactionConnection:
 
     def _begin_abort(self, transactional_id: str, timeout_ms: int) -> None:
         def read(response: Any) -> None:
-            # The answer if the abort has begun. It would be another one if the transaction were over by now.
+            # This is the answer if the abort has begun. If the transaction were over, it would be another one.
             if response.error_code != errors.ConcurrentTransactionsError.errno:
                 raise_for(response.error_code, transactional_id)
 
@@ -300,7 +308,7 @@ class TransactionConnection:
         read: Callable[[Any], T],
         timeout_ms: float = REQUEST_TIMEOUT_MS,
     ) -> T:
-        """Send a request to the coordinator of a key until it does not refuse it only for now."""
+        """Send a request to the coordinator of a key, repeatedly as long as it is refused only for the moment."""
         deadline = Deadline(SystemClock(), timeout_ms)
         while True:
             try:
@@ -328,9 +336,3 @@ def _check_partitions(response: Any) -> None:
     for topic in response.results_by_topic_v3_and_below:
         for partition in topic.results_by_partition:
             raise_for(partition.partition_error_code, f"{topic.name}-{partition.partition_index}")
-
-
-def _check_offsets(response: Any) -> None:
-    for topic in response.topics:
-        for partition in topic.partitions:
-            raise_for(partition.error_code, f"{topic.name}-{partition.partition_index}")

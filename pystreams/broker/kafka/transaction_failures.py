@@ -1,4 +1,4 @@
-"""Errors of librdkafka's transactions, as errors of pystreams, in words for people."""
+"""Turns errors of librdkafka's transactions into errors of pystreams, with messages for people."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pystreams.errors import BrokerError, ConfigError, StreamsError
 
 #: Another producer has the transactional id now, or the transaction's time was over.
 FENCED: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
-#: The client says only that it, or its transaction, does not work any more.
+#: Errors that report only that the client, or its transaction, does not work any more.
 _WITHOUT_CAUSE: Final = frozenset(
     {KafkaError._FATAL, KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE, KafkaError._STATE}
 )
 
 
 def cause(client: Producer, error: KafkaError) -> KafkaError:
-    """Why a client, or its transaction, does not work any more: producing says only that it does not, other calls say
-    why."""
+    """The reason why a client, or its transaction, does not work any more. The errors of ``produce`` do not name it,
+    but other calls do."""
     if error.code() not in _WITHOUT_CAUSE:
         return error
     try:

@@ -153,7 +153,7 @@ _ONE_BY_ONE = "the new version can replace the old one by a rolling upgrade, one
 
 
 def _advice(outcome: Outcome, last: LastRun, now: Any, found: list[Change]) -> list[str]:
-    """Lines that say what to do."""
+    """Lines with advice."""
     from pystreams.topology.difference import Verdict
 
     if outcome is Outcome.TAKES_OVER:
@@ -172,7 +172,7 @@ def _advice(outcome: Outcome, last: LastRun, now: Any, found: list[Change]) -> l
 
 
 def _losses(last: LastRun, now: Any, found: list[Change]) -> list[str]:
-    """Lines that say what is lost, and how to go on."""
+    """Lines with the losses, and the ways to continue."""
     from pystreams.take_over.losses import has_other_partitions, losing_stores, lost_with
     from pystreams.take_over.ways_on import ways_on, what_waits
 
@@ -187,7 +187,7 @@ def _losses(last: LastRun, now: Any, found: list[Change]) -> list[str]:
         if change.name not in buffers
     )
     topics = [change for change in lost if change.kind != "store"]
-    # The others lose what they hold when the old version stops: the table says that it must catch up first.
+    # The others lose their records when the old version stops: the table says that it must catch up first.
     for_good = [change for change in topics if has_other_partitions(change, before, now)]
     losing = [*stores.values(), *for_good] or topics
     ways = ways_on(losing, buffers, before, now) if losing else []

@@ -1,4 +1,4 @@
-"""``pystreams describe --late``: the steps that drop late records, their grace, and what they have dropped so far."""
+"""``pystreams describe --late``: the steps that drop late records, their grace, and the numbers of dropped records."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from pystreams.errors import ConfigError, SerializationError, StreamsError
 from pystreams.log.batches import BatchWriter
 from pystreams.log.output import DoubtfulTimes
 from pystreams.log.topics import chosen_partitions, existing_topic
+from pystreams.plural import counted
 from pystreams.times import LAST_MS, read_time
 
 FIELDS_PANEL = "JSON and CSV"
@@ -176,7 +177,7 @@ def produce(
             chosen_partitions(found, [partition])
         with input_lines(file, csv=as_csv) as lines:
             written = _write(broker, found, reader, lines, at, partition, by_key=by_key)
-    note(f"Wrote {_counted(written)} to {topic}.")
+    note(f"Wrote {counted(written, 'record')} to {topic}.")
 
 
 def _write(
@@ -214,11 +215,13 @@ def _write(
         line = f", at line {reached}" if reached > sent else f", after line {sent}"
         error.extend(
             where=lines.name if error.where.startswith("line ") or not reached else lines.name + line,
-            hint=f"{_counted(batches.committed)} written to {topic.name} before the error",
+            hint=f"{counted(batches.committed, 'record')} written to {topic.name} before the error",
         )
         raise
     except KeyboardInterrupt:
-        note(f"Interrupted: wrote {_counted(batches.committed)} to {topic.name}, up to line {sent:,}.")
+        note(
+            f"Interrupted: wrote {counted(batches.committed, 'record')} to {topic.name}, up to line {sent:,}."
+        )
         raise
     return batches.committed
 
@@ -258,7 +261,3 @@ def _check_needs(needs: dict[str, tuple[object, str, bool]]) -> None:
     for option, (given, needed, there) in needs.items():
         if given and not there:
             raise ConfigError(f"{option} is for {needed}", hint=f"give {needed}, or leave {option} out")
-
-
-def _counted(records: int) -> str:
-    return f"{records:,} record{'' if records == 1 else 's'}"

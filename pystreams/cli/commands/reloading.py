@@ -1,7 +1,7 @@
 """``run --reload``: when a Python file changes, the application stops as after Ctrl-C, and the same process starts it
 again.
 
-The new program is loaded in a process of its own first. If that fails, the application that runs goes on.
+The new program is first loaded in a separate process. If that fails, the running application continues.
 """
 
 from __future__ import annotations

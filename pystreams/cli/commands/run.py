@@ -40,6 +40,7 @@ from pystreams.cli.terminal.progress import Display, Standbys, display_for
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError
 from pystreams.meter import Meter
+from pystreams.plural import plural
 
 if TYPE_CHECKING:
     from pystreams.cli.commands.workers.channel import Job
@@ -331,8 +332,7 @@ def _create_topics(
     for topic in missing:
         by_width[topic.partitions].append(topic.name)
     for width, names in sorted(by_width.items()):
-        plural = "" if width == 1 else "s"
-        command_log.info("Created %s with %d partition%s.", ", ".join(names), width, plural)
+        command_log.info("Created %s with %d %s.", ", ".join(names), width, plural(width, "partition"))
     if missing:
         command_log.info(
             "--create-topics is for development: in production, choose the number of partitions and the "

@@ -12,6 +12,7 @@ from pystreams.cli.connection import open_admin, open_broker
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption, YesOption
 from pystreams.cli.terminal.console import note, show_table
 from pystreams.log.topics import create_missing, existing_topic, is_internal, partitions_of, topic_info
+from pystreams.plural import counted, plural
 
 topics_app = typer.Typer(
     no_args_is_help=True,
@@ -117,7 +118,7 @@ def create(
         )
     count = partitions or 1
     if new:
-        note(f"Created {', '.join(new)} with {count} partition{_plural(count)}.")
+        note(f"Created {', '.join(new)} with {count} {plural(count, 'partition')}.")
     if len(new) < len(set(topics)):
         note(f"These exist already, and were not changed: {', '.join(sorted(set(topics) - set(new)))}.")
 
@@ -162,14 +163,10 @@ def delete(
         every = [topic_info(admin, existing_topic(admin, name, broker.description)) for name in names]
         if not yes:
             records = sum(topic.records for topic in every)
-            question = f"Delete {', '.join(names)} with {records:,} record{_plural(records)}?"
+            question = f"Delete {', '.join(names)} with {counted(records, 'record')}?"
             typer.confirm(question, abort=True, err=True)
         admin.delete_topics(names)
     note(f"Deleted {', '.join(names)}.")
-
-
-def _plural(count: int) -> str:
-    return "" if count == 1 else "s"
 
 
 def retention_of(topic: TopicDescription) -> str:

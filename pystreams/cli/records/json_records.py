@@ -63,7 +63,7 @@ def json_line(batch: RecordBatch, index: int, key_format: Format, value_format: 
 
 
 def read_json_line(line: str) -> JsonRecord:
-    """Read a line. Raises ``ValueError``, which says what is wrong with it."""
+    """Read a line. Raises ``ValueError`` with the reason if the line is wrong."""
     try:
         return _decode(line)
     except msgspec.DecodeError as error:

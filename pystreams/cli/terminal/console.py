@@ -76,6 +76,11 @@ def print_json(content: object) -> None:
     print(json.dumps(content, indent=indent, ensure_ascii=False), flush=True)
 
 
+def text_or_json(value: object) -> str:
+    """A value in a cell of a table: a text as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on a terminal; elsewhere tab-separated lines without a heading, for other programs to read."""
     console = output()

@@ -36,7 +36,7 @@ class Exit(IntEnum):
 def end_now(code: int) -> NoReturn:
     """End the process although threads are still at work: its output is written, and nothing else is waited for."""
     for stream in (sys.stdout, sys.stderr):
-        # Nobody may read it any more.
+        # The reader of the output may be gone.
         with suppress(OSError):
             stream.flush()
     os._exit(code)

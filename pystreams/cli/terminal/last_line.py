@@ -12,6 +12,7 @@ from pystreams.engine.failures.lateness import LateRecords
 from pystreams.engine.failures.left_out import totals_text
 from pystreams.engine.failures.unmatched import Unmatched, never_found, unmatched_text
 from pystreams.meter import Meter
+from pystreams.plural import counted
 
 
 class LastCounts(NamedTuple):
@@ -51,8 +52,3 @@ def log_last_line(meter: Meter, counts: LastCounts, *, failed: bool, workers: st
     }
     level = logging.WARNING if wrong else logging.INFO
     command_log.log(level, "%s: %s.", ending, text, extra={"fields": fields})
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 record``, ``2 records``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -12,6 +12,7 @@ from pystreams.cli.terminal.logs import LogOptions, command_log
 from pystreams.clock import Clock
 from pystreams.engine.failures.left_out import totals_text
 from pystreams.meter import Meter
+from pystreams.plural import counted
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -186,8 +187,7 @@ def _numbers(
     if internal:
         parts.append(f"and {internal:,} from internal topics")
     if standbys.number:
-        several = "" if standbys.number == 1 else "s"
-        parts.append(f"{standbys.number:,} standby{several}, lag {known(standbys.lag)}")
+        parts.append(f"{counted(standbys.number, 'standby')}, lag {known(standbys.lag)}")
     return "  ".join(filter(None, (*parts, totals_text(left_out))))
 
 

@@ -1,4 +1,5 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a command in the same way: it removes its temporary files, and says what is left."""
+"""Ctrl-C, SIGTERM and SIGHUP end a command in the same way: it removes its temporary files, and reports what
+remains."""
 
 from __future__ import annotations
 

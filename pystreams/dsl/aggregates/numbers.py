@@ -14,7 +14,7 @@ N = TypeVar("N")
 
 
 class Count(Aggregation):
-    """The number of records of which something is chosen that is not None."""
+    """The number of records of which the chosen value is not None."""
 
     empty = 0
 

@@ -46,7 +46,7 @@ class Rows:
             if given is None
             else _with_states(given)
         )
-        #: The type of rows for those who read them from a topic.
+        #: The type of rows for readers of a topic with them.
         self.shown_model: Any = self.model if given is None else given
         stored = [(field, part.state_type, part.empty) for field, part in self.aggregations.items()]
         self.stored_model: Any = (
@@ -56,7 +56,7 @@ class Rows:
         self._empty = self.row(tuple(part.empty for part in parts))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what the models are made of, because classes that no module has cannot be pickled."""
+        """Pickle the definitions of the models, because classes that no module has cannot be pickled."""
         return type(self), (self.name, self.aggregations, self._given)
 
     @property

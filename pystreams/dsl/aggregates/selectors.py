@@ -1,4 +1,4 @@
-"""Selectors: what is aggregated of each value."""
+"""Selectors choose the part of each value that is aggregated."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pystreams.serde.shapes import type_name
 #: As users give it: the name of a field, a function of the value or an expression, or None for the value itself.
 Of: TypeAlias = str | Callable[[Any], Any] | None
 
-#: The type of what is chosen, where it is not known: JSON gives such values back as they were.
+#: The type of chosen values if it is not known: JSON returns such values unchanged.
 SCALAR: Final = int | float | str | bool
 
-#: Checks what is chosen, and returns it as it is kept; None: it is ignored.
+#: Checks a chosen value, and returns it in the form in which it is kept; None: it is ignored.
 _Check: TypeAlias = Callable[[Any], Any]
 
 
@@ -69,7 +69,7 @@ class Selecting:
                 where="" if selector.field is None else f"field {selector.field}",
                 hint="choose a field of numbers (int, float, Decimal), or give a function that returns a number",
             )
-        # An int is added as it is. A float may be NaN.
+        # An int is added unchanged. A float may be NaN.
         passes = int if selector.type in (int, None) else None
         return _checking(selector, _NUMBERS[selector.type](self.what), passes=passes)
 

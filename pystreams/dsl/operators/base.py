@@ -161,7 +161,7 @@ class ObjectOperation(Operation):
 
 
 class HoldingOperation(ObjectOperation):
-    """An operation that holds what it computes, where nobody sees it before it is final."""
+    """An operation that can keep its results until they are final, if no other step needs them earlier."""
 
     def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
         """Make the operator that holds results, up to about ``bytes_max``, until they are final or it is flushed."""

@@ -405,7 +405,7 @@ class Entries:
         return self._free.pop()
 
     def _load(self, place: int, start: int, address: Any) -> None:
-        """Go on with what the store has, because what is added now cannot be merged with it later."""
+        """Continue from the content of the store, because values that are added now cannot be merged with it later."""
         found = self._store.read(key_bytes(address, self.encode_key), *self._at(start))
         (column,) = self._columns
         if found is not None and isinstance(column, FunctionColumn):

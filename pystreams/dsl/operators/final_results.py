@@ -22,7 +22,7 @@ from pystreams.state.spec import StoreSpec
 from pystreams.topology.names import changelog_topic
 
 NULL_KEY_OR_VALUE = "null key or value"
-#: Why a step is not folded: the steps after it also see what it has replaced.
+#: Why a step is not folded: the steps after it also need the results that it has replaced.
 OLD_VALUES = "the steps after it see old values"
 
 #: The memory of an entry beside its aggregate: dictionary, key, list, context. An aggregate takes several times the
@@ -119,7 +119,7 @@ def fold_keys(
 
 
 def aggregates_of(held: Mapping[Any, Entry]) -> Iterator[Any]:
-    """The aggregates of what is held."""
+    """The kept aggregates."""
     return (entry[0] for entry in held.values())
 
 

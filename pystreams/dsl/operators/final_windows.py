@@ -83,7 +83,7 @@ def fold_windows(
 
 
 class HeldWindows:
-    """The windows that are held, and what is written of them."""
+    """The kept windows, and the results that are written of them."""
 
     def __init__(
         self, environment: OperatorEnvironment, store: Any, open_for_ms: int, bytes_max: int

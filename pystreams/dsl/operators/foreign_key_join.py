@@ -295,7 +295,7 @@ class ForeignTableJoin(_Side):
         latest_only, misses = self.from_versioned, _misses(environment, self.serdes)
 
         def first_answer(*answer: Any) -> None:
-            """A row has found who has asked for it."""
+            """Called for the first match: from then on, misses are not counted any more."""
             nonlocal forward
             misses.found = True
             forward = environment.forward

@@ -147,7 +147,7 @@ class Partials(ABC):
         #: By place, the greatest timestamp, and what a ``Row`` has of the last record; -1: there was none so far.
         self._timestamps = self._sequences = self._times = np.zeros(0, np.int64)
         self._headers: dict[int, Headers] = {}
-        #: Records that are written as they are.
+        #: Records that are written unchanged.
         self._rows: list[tuple[Queue, Row]] = []
         self._environment = environment
         self._looks = Looks(Room(environment, spec, bytes_max), self._held)
@@ -205,7 +205,7 @@ class Partials(ABC):
     # In batches
 
     def add_waiting(self) -> None:
-        """Add the records that wait, as many at a time as come before the next look at what is held."""
+        """Add the waiting records, as many at a time as come before the next check of the kept results."""
         start, size = 0, len(self._waiting_keys)
         while start < size:
             end = min(size, start + self._looks.records)
@@ -297,7 +297,7 @@ class Partials(ABC):
                 self._headers.pop(place, None)
 
     def _add_row(self, records: Records, number: int, content: bytes | None) -> None:
-        """Have the record with this number written as it is."""
+        """Have the record with this number written unchanged."""
         key = int(records.keys[number])
         sequence, time, timestamp = (
             int(column[number]) for column in (records.sequences, records.times, records.timestamps)
@@ -370,7 +370,7 @@ class _KeyPartials(Partials):
     """Partials by key. Places are the numbers of keys."""
 
     def _placed(self, records: Records) -> tuple[Any, Any]:
-        """Records with null values go on as they are: the step behind the topic drops them."""
+        """Records with null values are written unchanged, because the step behind the topic drops them."""
         if NoneType not in records.types:
             return None, records.keys
         null = np.array([value is None for value in records.values], bool)

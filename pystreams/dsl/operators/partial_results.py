@@ -121,7 +121,7 @@ def functions_of(
 
 
 def _aggregating(operation: Combinable, copy: Copy) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
-    """The functions that begin and update an aggregate, which is never also somebody else's object."""
+    """The functions that begin and update an aggregate, whose object is never shared with other code."""
     begin: Callable[[Any], Any]
     if isinstance(operation, Reduce):
         begin, update = (lambda value: value), operation.reducer.call

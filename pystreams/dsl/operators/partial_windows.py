@@ -67,7 +67,7 @@ class _WindowPartials(Partials):
         self._numbers += [self._windows, self._pairs]
 
     def _placed(self, records: Records) -> tuple[Any, Any]:
-        """Records that are too late for some windows, or in none, go on as they are, too."""
+        """Records that are too late for some windows, or in none, are written unchanged, too."""
         numbers, starts = self._windows_of(records.timestamps)
         late = records.times[numbers] - starts >= self._open_for_ms
         windows_of_each = np.bincount(numbers[~late], minlength=len(records.values))

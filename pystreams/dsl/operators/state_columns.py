@@ -31,11 +31,11 @@ _INT64: Final = np.iinfo(np.int64)
 
 
 class StateColumn(Protocol):
-    """The states of one aggregate. A place is empty until something is added there."""
+    """The states of one aggregate. A place is empty until a value is added there."""
 
     @property
     def choose(self) -> Callable[[Any], Any] | None:
-        """Chooses what is added of a value; None: the value does not matter."""
+        """Chooses the part of a value that is added; None: the value does not matter."""
         ...
 
     @property

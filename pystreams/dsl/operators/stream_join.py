@@ -264,7 +264,7 @@ class _Waiting:
 
     def __init__(self, environment: OperatorEnvironment, store: str) -> None:
         self.time = environment.observed(self._emit)
-        #: Emits what is closed; each side has such a function, and any of them does it for both.
+        #: Emits the records whose windows have closed; each side has such a function, and any of them does it for both.
         self._emit_closed: Callable[..., None] | None = None
         #: As Java tracks it: the time of the last record that the search for records to emit has read.
         self._first = _FirstTime(environment)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pystreams.serde.base import AnySerde
 from pystreams.serde.primitives import BytesSerde, IntSerde, StrSerde, fixed_width
 
-#: The values of these serdes that are equal to what is read of them: those of exactly this type.
+#: Serdes with types whose values stay equal when they are written and read: only values of exactly this type.
 _KEPT_TYPES: Final[Mapping[type[AnySerde], type]] = {StrSerde: str, BytesSerde: bytes, IntSerde: int}
 
 
@@ -21,14 +21,14 @@ class ThroughTopic:
     """Take each value when it comes: its bytes (``write``), because it may be changed later; itself if ``keeps``."""
 
     def __init__(self, serde: AnySerde, topic: str, *, reads: bool) -> None:
-        """Unless it ``reads``, values are only checked, and what comes out is as it was taken."""
+        """Unless it ``reads``, values are only checked, and are passed on unchanged."""
         self.write: Callable[[Any], bytes] = serde.serializer(topic)
         self._read = serde.deserializer(topic) if reads else None
         self._kept_type = _KEPT_TYPES.get(type(serde))
 
     @property
     def keeps(self) -> bool:
-        """Whether values are taken as they are."""
+        """Whether values are passed on unchanged."""
         return self._kept_type is not None
 
     def come_out(self, taken: list[Any], types: AbstractSet[type]) -> list[Any]:

@@ -16,14 +16,14 @@ from typing import Any
 from pystreams.dsl.operators.process import Process
 from pystreams.engine.codegen import ends, steps, table_steps
 from pystreams.engine.codegen.emitter import CONTEXT, Emitter
-from pystreams.engine.codegen.graph import TABLE_EDGE, Graph, is_object, is_processor
+from pystreams.engine.codegen.graph import TABLE_EDGE, Graph, is_object
 from pystreams.engine.codegen.inside import HandOn, Inside, emit_hand_on, has_code
 from pystreams.engine.codegen.scope import Scope
 from pystreams.engine.codegen.writer import LineOwner, Work
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction, locate
 from pystreams.processor import Processor
-from pystreams.topology.nodes import Node, Operation, ProcessorNode, SinkNode, SourceNode
+from pystreams.topology.nodes import Node, Operation, ProcessorNode, SinkNode, SourceNode, is_processor
 from pystreams.topology.wrapping import at_fault
 
 EMITTERS = {**steps.EMITTERS, **table_steps.EMITTERS}
@@ -201,7 +201,7 @@ def _emit_source(e: Emitter, node: SourceNode, *, in_turns: bool = False) -> str
     with e.out.owned_by(node.name, Work.ENGINE):
         _emit_read(e, node, name, late_context=True, in_turns=in_turns)
         if e.called:
-            # Code outside of this function needs the context of each record, not only of those that fail.
+            # Code outside of this function needs the context of each record, not only of records that fail.
             e.out.cut(start)
             _emit_read(e, node, name, late_context=False, in_turns=in_turns)
     return name
@@ -225,7 +225,7 @@ def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool, i
                 with out.block("if timing.interrupted:"):
                     out("return batch.position_of(offset)")
             if counts:
-                # Where inputs take turns, the others move the task's time, too.
+                # If inputs take turns, records of the others advance the task's time, too.
                 with out.block(f"if timestamp > {'task_time.ms' if in_turns else 'now'}:"):
                     with out.block(f"if {'task_time.' if in_turns else ''}unbounded:"):
                         out("task_time.ms = now = timestamp")

@@ -59,8 +59,8 @@ class Emitter:
 
     @contextmanager
     def attempt(self, node: Node, scope: Scope, *, leave: bool = True) -> Iterator[None]:
-        """Put the code written inside into a ``try``. If it raises, the processing handler is called, and the record is
-        not passed on along this branch."""
+        """Put the code written inside into a ``try``. If it raises, the processing handler is called, and the record
+        does not continue on this branch."""
         if self.inside:
             yield
             return

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pystreams.dsl.operators.base import ObjectOperation
-from pystreams.dsl.operators.process import Process
 from pystreams.dsl.operators.table import TableFilter, TableMapValues
 from pystreams.dsl.operators.table_join import TableJoinMerge
 from pystreams.dsl.operators.transform_values import TableTransformValues
 from pystreams.errors import TopologyError
-from pystreams.topology.nodes import Node, ProcessorNode, SourceNode, source_of
+from pystreams.topology.nodes import Node, ProcessorNode, SourceNode, is_processor, source_of
 
 #: The arguments of a function that takes records of a stream, and of one that takes changes of a table.
 STREAM_EDGE = ("key", "value", "timestamp", "headers")
@@ -64,7 +63,7 @@ class Graph:
         todo = [*self.children(node)]
         while todo:
             child = todo.pop()
-            if isinstance(child, ProcessorNode) and (child.supplier or isinstance(child.operation, Process)):
+            if isinstance(child, ProcessorNode) and is_processor(child):
                 return True
             if child.name not in seen:
                 seen.add(child.name)
@@ -78,7 +77,7 @@ def parents(node: Node) -> tuple[str, ...]:
 
 def is_object(node: ProcessorNode) -> bool:
     """Whether an object runs the node: an operator, or a processor of the user's."""
-    return node.supplier is not None or isinstance(node.operation, Process) or is_operator(node)
+    return is_processor(node) or is_operator(node)
 
 
 def is_operator(node: ProcessorNode) -> bool:
@@ -87,8 +86,3 @@ def is_operator(node: ProcessorNode) -> bool:
     if isinstance(operation, TableFilter | TableMapValues | TableJoinMerge) and operation.store is None:
         return False
     return isinstance(operation, ObjectOperation)
-
-
-def is_processor(node: ProcessorNode) -> bool:
-    """Whether the object is a processor of the user's, which may forward to one child by its name."""
-    return node.supplier is not None or isinstance(node.operation, Process)

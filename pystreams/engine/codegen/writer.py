@@ -1,4 +1,4 @@
-"""Lines of Python with their indentation, and what each is for."""
+"""Lines of Python with their indentation, and the step that each belongs to."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Writer:
         self._owner = before
 
     def cut(self, start: int) -> None:
-        """Take back all lines from the position ``start``."""
+        """Remove all lines from the position ``start`` on."""
         del self.lines[start:]
         del self.owners[start:]
 

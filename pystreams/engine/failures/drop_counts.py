@@ -18,8 +18,8 @@ from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.metrics import names
 from pystreams.metrics.registry import Counter, Gauge, Metrics
 
-#: The text that is committed with an offset is limited (``offset.metadata.max.bytes``), and these numbers matter least.
-#: They are not committed if they would make the entries of a task's steps longer than this.
+#: The length of the text that is committed with an offset is limited (``offset.metadata.max.bytes``), and these numbers
+#: are the least important ones. They are not committed if the entries of a task's steps would become longer than this.
 _ENTRIES_BYTES_MAX: Final = 1_800
 
 
@@ -32,10 +32,10 @@ class _Gauges(NamedTuple):
 
 
 class DropCounts:
-    """``dropped`` is the metric of Kafka Streams, which counts a record for each of its windows that has closed, and
-    each write that a store refuses; all but such writes of the program's own stores are counted by step, too.
-    ``dead_letters`` counts the records that were written to the dead-letter topic. The numbers of late records are by
-    step. Both are of pystreams alone."""
+    """``dropped`` is the metric of Kafka Streams. It counts a record for each of its windows that has closed, and each
+    write that a store refuses. Except for refused writes of the program's own stores, the drops are counted by step,
+    too. ``dead_letters`` counts the records that were written to the dead-letter topic. The numbers of late records are
+    counted by step. Kafka Streams has neither of these two."""
 
     def __init__(self, metrics: Metrics, memory: OperatorMemory, **tags: object) -> None:
         self.dropped = metrics.counter(names.DROPPED_RECORDS, **tags)
@@ -45,7 +45,7 @@ class DropCounts:
         self._memory = memory
         self._tags = tags
         self._gauges: dict[str, _Gauges] = {}
-        #: With those of earlier runs.
+        #: The numbers by step, including those of earlier runs.
         self._committed: dict[str, LateRecords] = {}
 
     def start(self) -> None:
@@ -63,7 +63,7 @@ class DropCounts:
         of_step.add()
 
     def late(self, step: str, records: int, late_ms: int, grace_ms: int) -> None:
-        """Count records that were too late by at most this much, and would have needed this grace."""
+        """Count records that were late by at most ``late_ms``, and would have needed a grace of ``grace_ms``."""
         gauges = self._gauges.get(step)
         if gauges is None:
             gauges = self._gauges[step] = self._new_gauges(step)

@@ -61,7 +61,7 @@ class Handlers:
     processing: Handler
     production: Handler
     dead_letter_topic: str | None
-    #: Dropped records also go to the dead-letter topic.
+    #: Whether dropped records also go to the dead-letter topic.
     dead_letter_dropped: bool
 
     @classmethod
@@ -76,8 +76,7 @@ class Handlers:
 
 
 class Failures:
-    """Calls the handlers for one task. ``origins`` knows where functions are defined, and which step made which
-    value."""
+    """Calls the handlers for one task. ``origins`` finds the places of functions, and the steps that made values."""
 
     def __init__(
         self,
@@ -97,7 +96,7 @@ class Failures:
         self._drops = drops
         self._clock = clock
         self._origins = origins
-        #: The error that stops the task, with its place: the steps above let it pass.
+        #: The error that stops the task, complete with its place: it passes unchanged through the steps above.
         self._verdict: StreamsError | None = None
         self._left_out = left_out
         self._counts = left_out.of_task(task_id)
@@ -113,7 +112,7 @@ class Failures:
         self.rows: Sequence[Rows] = ()
 
     def drop(self, step: str, reason: str) -> None:
-        """A step drops the current record: count it, and move it to the dead-letter topic if that is wanted."""
+        """Count the current record, which a step drops, and move it to the dead-letter topic if that is configured."""
         self._drop(step, reason, None)
 
     def drop_late(self, step: str, key: Any, value: Any, stream_time: int, grace_ms: int) -> None:
@@ -123,7 +122,8 @@ class Failures:
         self._drop(step, WINDOW_CLOSED, late)
 
     def late(self, step: str, stream_time: int, grace_ms: int) -> None:
-        """The current record is too late for records that a step would have combined it with; it goes on."""
+        """Count the current record, which is too late for some records that a step would have combined it with. The
+        step still processes it."""
         topic, partition, offset, timestamp, _ = self._cell.record
         place = step, topic, partition, offset
         if place == self._late_at and topic is not None:
@@ -137,7 +137,7 @@ class Failures:
             self._left_out.log_first(kind, self._task_id, _position(self._cell.record), late.spelled)
 
     def expired(self, spec: StoreSpec, store: Any) -> None:
-        """A store has dropped a write, because it is older than the store's retention."""
+        """Count a write that a store has dropped, because it is older than the store's retention."""
         step = self._origins.keeper(spec.name)
         if spec.kind == "join_window" and step:
             stream_time = store.stream_time
@@ -146,7 +146,8 @@ class Failures:
         elif spec.kind == "versioned" and step:
             self.drop(step, "it is older than the history of the table")
         else:
-            # The flush of a cache, which has forwarded the result already; or a processor's own store.
+            # Only the metric counts it: it comes from the flush of a cache, which has forwarded the result already, or
+            # from a processor's own store.
             self._drops.dropped.add()
 
     def _drop(self, step: str, reason: str, late: Late | None) -> None:
@@ -162,13 +163,13 @@ class Failures:
             self._move_dropped(step, reason, None)
 
     def _is_moved(self, late: Late | None) -> bool:
-        """Whether a dropped record goes to the dead-letter topic: if that is wanted, and the record is known."""
+        """Whether a dropped record goes to the dead-letter topic: if that is configured, and the record is known."""
         known = self._cell.record[0] is not None or (late is not None and late.value is not None)
         return known and self._handlers.dead_letter_dropped
 
     def _move_dropped(self, step: str, reason: str, late: Late | None) -> None:
-        """A record is moved once, also where several steps, or a step for several windows, drop it or records that
-        were made from it."""
+        """Move a dropped record, but only once, even if several steps, or one step for several windows, drop it or
+        records that were made from it."""
         topic, partition, offset, _, _ = self._cell.record
         dropped = topic, partition, offset
         if topic is not None and dropped == self._moved:
@@ -236,7 +237,7 @@ class Failures:
         self._drops.drop(step)
 
     def failed(self, step: str, error: Exception, key: Any, value: Any) -> None:
-        """A step raised. Returns if the record's branch is to be skipped, else raises."""
+        """Handle an exception of a step. Returns if the rest of the record's branch is skipped, otherwise raises."""
         if error is self._verdict:
             raise error
         self._judge(self._context(step, error, key, value))
@@ -244,7 +245,7 @@ class Failures:
     def failed_waiting(
         self, step: str, error: Exception, key: Any, value: Any, raw: tuple[bytes | None, bytes | None]
     ) -> None:
-        """As ``failed``, for a record that waited in the step, which has these bytes of its key and value."""
+        """As ``failed``, for a record that has waited in the step. The step has the bytes of its key and value."""
         if error is self._verdict:
             raise error
         context = self._context(step, error, key, value)
@@ -276,7 +277,7 @@ class Failures:
     def unwritable(
         self, step: str, topic: str, error: Exception, key: Any, value: Any, timestamp: int, headers: Headers
     ) -> None:
-        """A sink could not serialize a record, or the producer refused it."""
+        """Handle a record that a sink could not serialize, or that the producer refused."""
         context = self._context(step, error, key, value)
         if isinstance(error, _FATAL) and (not isinstance(error, ProductionError) or error.action == "redo"):
             self._stop(error, context)
@@ -375,8 +376,8 @@ class Failures:
     def _raw(
         self, topic: str | None, partition: int, offset: int
     ) -> tuple[bytes | None, bytes | None, Headers | None] | None:
-        """The record's bytes, and its headers if some of them went no further than the source. None: the record is not
-        in the batch at work, as that of a flushed cache entry usually is not."""
+        """The record's bytes, and its headers if the source has removed some of them. None: the record is not in the
+        batch at work, which is usual for the record of a flushed cache entry."""
         for rows in self.rows:
             if (rows.topic, rows.partition) != (topic, partition):
                 continue
@@ -395,7 +396,7 @@ class Failures:
     def _fail(self, context: ErrorContext) -> NoReturn:
         error = context.exception
         function = self._origins.function(context.step)
-        # An error outside of the user's functions is about the input of the step.
+        # An error outside of the user's functions has its cause in the input of the step.
         given = (
             "" if from_user_code(error) else self._origins.spelled(context.step, context.key, context.value)
         )

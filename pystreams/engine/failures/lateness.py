@@ -1,4 +1,5 @@
-"""How late the records were that a step dropped because their window had closed, and how much grace they needed."""
+"""Describes records that a step dropped because their window had closed: how late they were, and the grace that they
+needed."""
 
 from __future__ import annotations
 
@@ -8,21 +9,22 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pystreams.errors import DroppedRecordError
+from pystreams.plural import counted, plural
 from pystreams.times import AHEAD_MAX_MS, FAR_FUTURE_MS, show_time, spell_ms
 
 #: Why a step drops records that are too late for it.
 WINDOW_CLOSED: Final = "the window has closed"
 
-#: Why a record of a join has partners no more.
+#: Why a record of a join has no partners any more.
 PARTNERS_GONE: Final = "the other side of the join has forgotten records of its window"
 
-#: Of a step that drops a greater part of its records than this, a warning is logged that has the remedy.
+#: If a step drops a greater part of its records than this, a warning with the remedy is logged.
 MANY: Final = 0.01
 
-#: 2001. The clock of a test often begins at 0, and records have times of today.
+#: The year 2001. An earlier clock is that of a test: it often begins at 0, while records have times of today.
 _REAL_CLOCK_MS: Final = 978_307_200_000
 
-#: 50 years: a record that is later than this is of 1970, because its timestamp is in seconds.
+#: 50 years. A record that is later than this has a time in 1970, because its timestamp is in seconds.
 _DECADES_MS: Final = 50 * 365 * 86_400_000
 
 #: One line names no more steps than this.
@@ -30,8 +32,8 @@ _STEPS_NAMED_MAX: Final = 3
 
 
 class Late(NamedTuple):
-    """A record that is too late: key, value and timestamp as it reached the step, the stream time there, and the grace
-    with which its window would still be open. ``now_ms`` is the clock's time. ``kept``: what the grace would have kept.
+    """A record that is too late: its key, value and timestamp at the step, the stream time there, and the grace with
+    which its window would still be open. ``now_ms`` is the clock's time. ``kept``: what that grace would have kept.
     """
 
     key: Any
@@ -49,8 +51,8 @@ class Late(NamedTuple):
 
     @property
     def ahead_time(self) -> int:
-        """Stream time if it is more than a day ahead of the clock, because of a wrong timestamp, which no grace mends;
-        else 0."""
+        """Stream time if it is more than a day ahead of the clock because of a wrong timestamp, for which no grace
+        helps; otherwise 0."""
         return ahead_of_clock(self.stream_time, self.now_ms)
 
     @property
@@ -101,8 +103,8 @@ def _wrong_timestamp(stream_time: int) -> str:
 
 
 def readable_bytes(value: object) -> bytes | None:
-    """A key or value whose bytes are not known: bytes and text as they are, other objects as JSON, or else their
-    ``repr``."""
+    """Bytes for a key or value whose serialized bytes are not known: those of bytes and text; other objects become
+    JSON, or their ``repr`` if that fails."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -114,14 +116,14 @@ def readable_bytes(value: object) -> bytes | None:
 
 
 class LateRecords(NamedTuple):
-    """The records that one step has dropped because they were too late; of a join of streams, also those that it has
-    not dropped, but that were too late for records of the other stream.
+    """The records that one step has dropped because they were too late. For a join of streams, they include records
+    that it has not dropped, but that were too late for records of the other stream.
 
     ``store`` is the step's store, if the program named it. ``late_ms`` is the greatest distance of a record from stream
     time; with a grace of ``grace_ms`` no record would have been too late. ``read`` counts the records that were read
     from the topics that lead to the step. ``unbounded``: because of ``stream_time=java``, stream time at the step does
-    not wait for the tasks before it. ``ahead_time`` is the greatest stream time that was more than a day ahead of the
-    clock when a record was too late; 0: there was none.
+    not wait for upstream tasks. ``ahead_time`` is the greatest stream time that was more than a day ahead of the clock
+    when a record was too late; 0: there was none.
     """
 
     step: str
@@ -134,7 +136,7 @@ class LateRecords(NamedTuple):
     ahead_time: int = 0
 
     def and_more(self, records: int, late_ms: int, grace_ms: int, ahead_time: int = 0) -> LateRecords:
-        """With these records."""
+        """A copy to which these records are added."""
         return self._replace(
             records=self.records + records,
             late_ms=max(self.late_ms, late_ms),
@@ -154,7 +156,7 @@ class LateRecords(NamedTuple):
 
     @property
     def has_wrong_times(self) -> bool:
-        """Whether a wrong timestamp made the records late: no grace mends that."""
+        """Whether a wrong timestamp made the records late, for which no grace helps."""
         return bool(self.ahead_time) or self.late_ms > _DECADES_MS
 
     @property
@@ -176,7 +178,7 @@ class LateRecords(NamedTuple):
     def numbers(self) -> str:
         """How many and how late: ``2 of 10 records (20 %), up to 57 s late; a grace of ...``."""
         if not self.read:
-            return f"{self.records:,} record{'' if self.records == 1 else 's'}, {self.remedy}"
+            return f"{counted(self.records, 'record')}, {self.remedy}"
         share = spell_share(self.records, self.read)
         return f"{self.records:,} of {self.read:,} records ({share}), {self.remedy}"
 
@@ -218,7 +220,7 @@ def late_text(found: Sequence[LateRecords]) -> str:
     texts = [_text(one) for one in found[:_STEPS_NAMED_MAX]]
     if more := found[_STEPS_NAMED_MAX:]:
         records = sum(one.records for one in more)
-        texts.append(f"too late for {len(more)} other step{'' if len(more) == 1 else 's'}: {records:,}")
+        texts.append(f"too late for {len(more)} other {plural(len(more), 'step')}: {records:,}")
     return "; ".join(texts)
 
 

@@ -1,6 +1,6 @@
 """The records that a client has left out: moved to the dead-letter topic, skipped because they failed, or dropped.
 
-The first one of each kind is logged in full, the others are counted, and their number is logged now and then.
+The first one of each kind is logged in full, the others are counted, and their number is logged periodically.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ERROR_CHARACTERS_MAX: Final = 300
 
 
 class Fate(Enum):
-    """The fate of a record that is left out. A record that is too late for its partners alone is not
-    left out: it is reported, too, but does not count among those."""
+    """The fate of a record that is left out. A record that is too late only for its join partners is not left out: it
+    is reported, too, but not counted among those."""
 
     DEAD_LETTER = "moved to the dead-letter topic"
     SKIPPED = "skipped"
@@ -50,8 +50,8 @@ class Step(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """Records that are counted together; ``topic`` is that of the input, None where no input record is at work.
-    ``late``: they are too late for a window, and a longer grace would have kept them."""
+    """Records that are counted together; ``topic`` is that of the input, None if no input record is at work. ``late``:
+    they are too late for a window, and a longer grace would have kept them."""
 
     fate: Fate
     step: Step
@@ -66,7 +66,7 @@ class Kind(NamedTuple):
 
 
 class LeftOutRecord(NamedTuple):
-    """A record that failed: when (wall clock), in which task, its place in the input, and the text of the error."""
+    """A record that failed: the time (wall clock), the task, its place in the input, and the text of the error."""
 
     at_ms: int
     kind: Kind
@@ -87,12 +87,11 @@ class _Counts(NamedTuple):
 class TaskCounts:
     """The counts of one task. Its thread adds to them, any thread may read them.
 
-    Counts since the last commit are dropped if that work is undone: it is done again then, and
-    counted again."""
+    Counts since the last commit are discarded if that work is undone, because it is then done and counted again."""
 
     def __init__(self) -> None:
         self.kinds: dict[Kind, int] = {}
-        #: Each record counts once, also where several steps drop it.
+        #: The number of records by fate. Each record counts once, even if several steps drop it.
         self.fates: dict[Fate, int] = {}
         #: By step. ``read`` is not set.
         self.late: dict[Step, LateRecords] = {}
@@ -107,7 +106,7 @@ class TaskCounts:
         self._committed = self._now(waiting)
 
     def add_unmatched(self, join: Unmatched) -> None:
-        """Count what a join has missed since the last commit, which is committed now."""
+        """Count the records without a match of a join since the last commit, which are committed now."""
         before = self.unmatched.get(join.step)
         self.unmatched[join.step] = (
             join if before is None else before.and_more(join.records, found=join.found)
@@ -123,15 +122,16 @@ class TaskCounts:
         return _Counts(dict(self.kinds), dict(self.fates), dict(self.late), read)
 
     def add(self, kind: Kind, *, again: bool) -> bool:
-        """Count a record; ``again``: another step has left it out before. True if it is the first of its kind."""
+        """Count a record; ``again``: another step has left it out before. Returns whether it is the first of its
+        kind."""
         n = self.kinds[kind] = self.kinds.get(kind, 0) + 1
         if not again:
             self.fates[kind.fate] = self.fates.get(kind.fate, 0) + 1
         return n == 1
 
     def add_late(self, step: Step, records: int, late_ms: int, grace_ms: int, ahead_time: int = 0) -> None:
-        """Count records that were too late; 0 records: one that was counted already was too late by this much.
-        ``ahead_time`` is stream time, if it was ahead of the clock."""
+        """Count records that were too late; 0 records: only update how late they were, for a record that is already
+        counted. ``ahead_time`` is stream time, if it was ahead of the clock."""
         late = self.late.get(step) or LateRecords(step.name, step.store)
         self.late[step] = late.and_more(records, late_ms, grace_ms, ahead_time)
 
@@ -144,7 +144,8 @@ class LeftOut:
     """Counts for all tasks of a client."""
 
     def __init__(self, dead_letter_topic: str | None = None, unbounded: Collection[int] = ()) -> None:
-        """``unbounded``: the sub-topologies whose stream time would wait for others, but for ``stream_time=java``."""
+        """``unbounded``: the sub-topologies whose stream time does not wait for others only because of
+        ``stream_time=java``."""
         self._labels = {fate: fate.value for fate in Fate}
         if dead_letter_topic is not None:
             self._labels[Fate.DEAD_LETTER] += f" {dead_letter_topic}"
@@ -153,7 +154,7 @@ class LeftOut:
         self._by_task: dict[TaskId, TaskCounts] = {}
         self._logged: Counter[Kind] = Counter()
         self._logged_ms: float | None = None
-        #: The joins of which it was logged that they never find anything.
+        #: The joins for which it was already logged that they never find a match.
         self._logged_joins: set[str] = set()
         self._last: deque[LeftOutRecord] = deque(maxlen=_LAST_MAX)
 
@@ -189,8 +190,8 @@ class LeftOut:
         return list(self._last.copy())[::-1]
 
     def log_counts(self, now_ms: float, interval_ms: float = LOG_INTERVAL_MS) -> None:
-        """Log the counts, unless they have not changed, or the last time was less than ``interval_ms`` ago. ``now_ms``
-        is a monotonic time."""
+        """Log the counts if they have changed, and were last logged at least ``interval_ms`` ago. ``now_ms`` is a
+        monotonic time."""
         with self._lock:
             if self._logged_ms is None:
                 self._logged_ms = now_ms
@@ -213,14 +214,14 @@ class LeftOut:
             )
 
     def _log_joins(self) -> None:
-        """Log once of each join that it finds nothing."""
+        """Log once for each join that it never finds a match."""
         for join in never_found(self.unmatched()):
             if join.step not in self._logged_joins:
                 self._logged_joins.add(join.step)
                 log.warning("%s", join.text)
 
     def unmatched(self) -> list[Unmatched]:
-        """All joins, with the records that have found nothing."""
+        """All joins, with the records without a match."""
         with self._lock:
             by_task = list(self._by_task.values())
         return add_up_unmatched(join for counts in by_task for join in dict(counts.unmatched).values())
@@ -272,5 +273,5 @@ def _read_for(step: Step, read: Mapping[str, int]) -> int:
 
 
 def _worst(late: LateRecords) -> str:
-    """How late records are, and their numbers if they are many."""
+    """How late the records are, and their numbers if there are many."""
     return late.numbers if late.many else late.remedy

@@ -10,10 +10,10 @@ from pystreams.dsl.operators.stateless import FlatMap, Map, SelectKey
 from pystreams.dsl.operators.table import TableRepartition
 from pystreams.functions import UserFunction
 from pystreams.serde import BYTES
-from pystreams.topology.names import is_generated
+from pystreams.topology.names import REPARTITION_SUFFIX, is_generated
 from pystreams.topology.nodes import Node, Process, ProcessorNode, SinkNode, SourceNode
 
-#: The functions of operations whose results go on as values; the others choose, look on or make keys.
+#: The functions of operations whose results become values; the other functions choose, only read, or make keys.
 _MAKE_VALUES = ("mapper", "joiner", "initializer", "aggregator", "merger", "reducer", "adder", "supplier")
 
 #: In the text of an error: its operand is bytes. ``value["x"]`` of bytes fails with "byte indices must be integers".
@@ -21,7 +21,7 @@ _OF_BYTES: Final = re.compile(r"\bbytes?\b")
 
 
 class Origins:
-    """Of the steps of one sub-topology. ``locations`` has the source lines of the functions of a step."""
+    """The origins of values in one sub-topology. ``locations`` has the source lines of the functions of a step."""
 
     def __init__(self, nodes: Sequence[Node] = (), locations: Mapping[str, str] | None = None) -> None:
         self._nodes = {node.name: node for node in nodes}
@@ -44,14 +44,14 @@ class Origins:
         )
 
     def advice_on_bytes(self, step: str, error: Exception, value: object) -> str:
-        """Advice where a function seems to fail because its values were read without a type; else empty."""
+        """Advice if a function seems to fail because its values were read without a type; otherwise empty."""
         if not isinstance(error, AttributeError | TypeError) or not isinstance(value, bytes):
             return ""
         makers = list(self._makers(step, _makes_value)) if _OF_BYTES.search(str(error)) else []
         sources = [node for node in makers if isinstance(node, SourceNode) and node.value_serde is BYTES]
         topic = next((_topics(source) for source in sources), "")
-        # The types of repartition topics come from the steps that write them.
-        if not topic or topic.endswith("-repartition"):
+        # The serdes of repartition topics come from the steps that write them.
+        if not topic or topic.endswith(REPARTITION_SUFFIX):
             return ""
         return (
             f"the values of topic {topic} are read as bytes, as they are without value=: give their type where it is "
@@ -59,7 +59,7 @@ class Origins:
         )
 
     def store(self, step: str) -> str:
-        """The store of a step if the program named it, else nothing."""
+        """The store of a step if the program named it, otherwise empty."""
         node = self._nodes.get(step)
         store = getattr(node.operation, "store", None) if isinstance(node, ProcessorNode) else None
         return "" if store is None or is_generated(store) else str(store)
@@ -99,7 +99,7 @@ class Origins:
     def _makers(
         self, step: str, makes: Callable[[ProcessorNode], bool]
     ) -> Iterator[SourceNode | ProcessorNode]:
-        """The sources and steps before a step from which its keys or values come."""
+        """The upstream sources and steps that have made the keys or values of a step."""
         seen: set[str] = set()
         todo = self._parents(step)
         while todo:

@@ -1,4 +1,5 @@
-"""Joins that never find anything: their keys, or what they look in, are probably not what the program means."""
+"""Joins that never find a match: probably their keys, or the table or stream that they look in, are not those that the
+program means."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from pystreams.engine.failures.origins import Origins
 from pystreams.metrics import names
 from pystreams.metrics.registry import Counter, Metrics
 
-#: Nothing is said of a join in which fewer records have found nothing.
+#: A join is only reported if at least this many records have found no match.
 UNMATCHED_MIN: Final = 10
 
 
 class Unmatched(NamedTuple):
-    """The records of a join that found nothing, of committed work. ``where`` is the place of its function; ``partner``:
-    what they look for. If any record has found something (``found``), ``records`` of some joins counts only those
-    before that."""
+    """The committed records of a join that found no match. ``where`` is the place of its function, ``partner`` a text
+    for the match that they look for. If any record has found a match (``found``), ``records`` of some joins counts only
+    the records before it."""
 
     step: str
     where: str
@@ -27,17 +28,17 @@ class Unmatched(NamedTuple):
 
     @classmethod
     def from_json(cls, row: Sequence[Any]) -> Unmatched:
-        """The counts that ``json`` has written, and read as lists."""
+        """The counts from the lists that ``json`` has made of them."""
         step, where, partner, records, found = row
         return cls(step, where, Partner(*partner), records, found)
 
     def and_more(self, records: int, *, found: bool) -> Unmatched:
-        """With these records."""
+        """A copy to which these records are added."""
         return self._replace(records=self.records + records, found=self.found or found)
 
     @property
     def as_fields(self) -> dict[str, object]:
-        """For programs: the step, its place, the number of records, what they looked for, and a hint."""
+        """The fields for programs: the step, its place, the number of records, what they looked for, and a hint."""
         return {
             "step": self.step,
             "where": self.where,
@@ -63,7 +64,7 @@ def add_up_unmatched(counts: Iterable[Unmatched]) -> list[Unmatched]:
 
 
 def never_found(joins: Iterable[Unmatched]) -> list[Unmatched]:
-    """The joins in which many records have found nothing, and none has found anything."""
+    """The joins in which no record has found a match, and many have looked for one."""
     return [one for one in joins if not one.found and one.records >= UNMATCHED_MIN]
 
 
@@ -103,7 +104,7 @@ class JoinCounts:
         self._joins.append(_Join(misses, Unmatched(step, self._origins.function(step), partner), counter))
 
     def commit(self) -> list[Unmatched]:
-        """The work so far is committed: what has been missed since the last commit."""
+        """The work so far is committed. Returns the records without a match since the last commit."""
         return [self._since_last(join) for join in self._joins]
 
     @staticmethod

@@ -1,6 +1,6 @@
 """Decodes a batch of bytes to rows: deserializes keys and values, extracts timestamps, marks bad records.
 
-A column is decoded as a whole; only if it holds a bad record, it is decoded record by record. The error of a record is
+A column is decoded as a whole; it is decoded record by record only if it holds a bad record. The error of a record is
 raised when it is the record's turn, as if it had been decoded only then.
 """
 
@@ -24,8 +24,8 @@ from pystreams.timestamps import (
 )
 
 Decode: TypeAlias = Callable[[bytes], Any]
-#: The name of a header that may say how to deserialize the bytes, and the function (bytes, header's value) that does it
-#: then; None: there is no such header.
+#: The name of a header that may determine how to deserialize the bytes, and the function (bytes, header's value) that
+#: does so if the record has it; None: there is no such header.
 DecodeByHeader: TypeAlias = tuple[str, Callable[[bytes, bytes], Any]] | None
 
 _INT64_MAX = (1 << 63) - 1
@@ -53,7 +53,7 @@ class Rows:
     keys: list[Any]
     values: list[Any]
     timestamps: list[int]
-    #: The headers of the batch, without those that said how to deserialize the record.
+    #: The headers of the batch, without those that determined how to deserialize the record.
     headers: list[Headers] | None
     refused: dict[int, Refusal] = field(default_factory=dict)
     size: int = field(init=False)
@@ -216,7 +216,7 @@ def decoded_column(
 
 
 def headers_without(headers: list[Headers] | None, by_header: DecodeByHeader) -> list[Headers] | None:
-    """The headers without those that said how to deserialize the record."""
+    """The headers without those that determined how to deserialize the record."""
     if headers is None or by_header is None:
         return headers
     name = by_header[0]

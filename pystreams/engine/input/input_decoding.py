@@ -43,8 +43,8 @@ class InputForStore:
         #: Whether to use the records' own timestamps, because the time at which they were processed is not known.
         self._own_times = isinstance(extractor, WallClockTimestamp)
         self._decoder = input_decoder(source, topic, config, now_ms)
-        #: Kinds of refusals that are ignored here, because they would have stopped the task: it cannot have had them.
-        #: They occur only here, where the partition's time before these records is not known. (A failing extractor
+        #: Kinds of refusals that are ignored here: they would have stopped the task, so the task cannot have had them.
+        #: They occur only here, because the partition's time before these records is not known. (A failing extractor
         #: stops the task unless the processing handler skips the record.)
         goes_on = config.processing_exception_handler in (Response.CONTINUE.value, Response.DEAD_LETTER.value)
         self._processed_all_the_same = {"invalid_time"} if goes_on else {"invalid_time", "extractor_failed"}
@@ -76,8 +76,8 @@ class InputForStore:
         )
 
     def _written_anew(self, batch: RecordBatch, rows: Rows) -> RecordBatch:
-        """The batch with keys and values serialized as the task has stored them, and without the headers that said how
-        to deserialize the original bytes."""
+        """The batch with keys and values serialized as the task has stored them, and without the headers that have
+        determined how to deserialize the original bytes."""
         keys, values = list(batch.keys), list(batch.values)
         for place in range(len(batch)):
             if place not in rows.refused and rows.headers is not None:

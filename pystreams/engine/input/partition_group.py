@@ -133,7 +133,7 @@ class PartitionGroup:
 
     def settle(self) -> int:
         """Find the heads of all queues that got new records or were processed. Returns the number of bad records that
-        were refused on the way; raises what refusing them raises."""
+        were refused meanwhile; raises the errors of refusing them."""
         refused = 0
         while self._unsettled:
             # The queue stays in ``_unsettled`` until it is done: refusing may raise, and the owner may call again.
@@ -145,7 +145,7 @@ class PartitionGroup:
         return refused
 
     def touched(self, queue: RecordQueue) -> None:
-        """The queue, which is not in the order at present, may have another head now."""
+        """Note that a queue may have another head now. It must not be in the order at present."""
         self._unsettled[queue] = None
 
     def next_run(self, limit: int, until_ms: int | None = None) -> Run:
@@ -177,10 +177,10 @@ class PartitionGroup:
         return turns
 
     def is_ready(self, now_ms: int) -> bool:
-        """Whether records may be processed although some partitions have none buffered.
+        """Whether records may be processed although some partitions have no buffered records.
 
         The task waits for an empty partition while its end is not known or not reached, and for ``max_idle_ms`` after
-        that: the partition's next record might be older than the buffered ones.
+        that, because the partition's next record might be older than the buffered ones.
         """
         if self._max_idle_ms == NEVER_IDLE:
             return len(self._order) > 0

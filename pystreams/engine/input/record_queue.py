@@ -47,7 +47,7 @@ class RecordQueue:
         refuse: Refuse,
         flow: Source,
     ) -> None:
-        #: Counts what is read from the topic.
+        #: Counts the records that are read from the topic.
         self.flow = flow
         self.partition = partition
         self.read = read

@@ -25,7 +25,7 @@ class Turns(NamedTuple):
 
 
 def take_turns(queues: Sequence[RecordQueue], limit: int) -> Turns:
-    """The next records, at most ``limit``, up to where one of the queues has no more record to compare with.
+    """The next records, at most ``limit``, up to the point where one of the queues has no more record to compare with.
 
     Each queue must have a head. ``queues`` are in the order that resolves equal timestamps.
     """

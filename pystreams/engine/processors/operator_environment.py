@@ -48,8 +48,8 @@ class NodeEnvironment:
         shared: dict[str, Any],
         at_close: Callable[[Callable[[], None]], None],
     ) -> None:
-        """``place`` is greater than the places of the nodes before this one. ``shared`` holds the objects that the
-        task's operators share; ``at_close`` registers a function to call when the task closes."""
+        """``place`` is greater than the places of all nodes upstream. ``shared`` holds the objects that the task's
+        operators share; ``at_close`` registers a function to call when the task closes."""
         self.node_name = node_name
         self._place = place
         self.application_id = task.application_id

@@ -54,7 +54,7 @@ class Timing:
 
 
 class TaskView(Protocol):
-    """The part of a task that contexts give users' processors access to. ``MockProcessorContext`` has a task of its own
+    """The part of a task that users' processors can access through contexts. ``MockProcessorContext`` has its own task
     that implements it. ``operator_environment.TaskAccess`` adds the part for operators."""
 
     @property

@@ -15,7 +15,7 @@ NEVER = 2**63 - 1
 
 
 class Schedule:
-    """A punctuator, when it fires next (ms), and how to call it. Implements ``processor.Cancellable``."""
+    """A punctuator, the time (ms) at which it fires next, and how to call it. Implements ``processor.Cancellable``."""
 
     __slots__ = ("cancelled", "interval_ms", "punctuator", "run", "time_ms")
 

@@ -1,4 +1,4 @@
-"""Whether two keys are the same. Python treats 1, 1.0 and True as equal, although their serialized bytes differ."""
+"""Compares two keys. Python treats 1, 1.0 and True as equal, although their serialized bytes differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the processors that a processor wrapper has put around a step, and the step inside of them.
+"""Runs the processors that a processor wrapper has put around a step, and the step inside them.
 
 Source: org.apache.kafka.streams.processor.api.ProcessorWrapper (KIP-1112).
 """

@@ -1,14 +1,15 @@
-"""The facts for catching up: how an application processes what its topics held before it came.
+"""The facts for catching up: how an application processes a backlog of records.
 
-While it does, some tasks are ahead of others, and what they write meets in the topics between sub-topologies. Records
-of the slower ones would be late there. These modules know topologies and offsets, but no tasks.
+While it does, some tasks are ahead of others, and their results meet in the topics between sub-topologies. The results
+of the slower tasks would be late there. These modules know topologies and offsets, but no tasks.
 
-Begin with ``order_plan``: it says which tasks of a thread must process in the order of time, and how exactly.
-``subtopology_graph`` knows which sub-topologies write what others read, ``time_steps`` which steps of a sub-topology
-depend on stream time, and how late their records may be.
+Begin with ``order_plan``: it decides which tasks of a thread must process in the order of time, and how exactly.
+``subtopology_graph`` finds the sub-topologies that write the inputs of others, ``time_steps`` the steps of a
+sub-topology that depend on stream time, and how late their records may be.
 
-``group_lag`` finds from the group's committed offsets who lags and what stream time the others may reach, ``stages`` in
-which order, ``one_partition`` who need not wait, ``hold_back`` how much older results can be than stream time,
-``pending_bounds`` when a bound is in force, ``spread`` how far ahead of those that lag the others may be.
-Only ``group_watch`` reads from the log: the offsets, for all threads of a client.
+``group_lag`` derives from the group's committed offsets which tasks lag, and what stream time the others may reach;
+``stages`` is the order in which it does so. ``one_partition`` finds the sub-topologies that need not wait,
+``hold_back`` how much older results can be than stream time. ``pending_bounds`` decides when a bound is in force,
+``spread`` how far ahead of lagging tasks the others may be. Only ``group_watch`` reads from the log: the offsets, for
+all threads of a client.
 """

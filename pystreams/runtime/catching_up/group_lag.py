@@ -1,35 +1,37 @@
-"""Which tasks of the group lag, and what stream time the tasks behind them may reach.
+"""Finds the tasks of the group that lag, and the stream time that the tasks downstream of them may reach.
 
-The promise: a record that is at most as late within its own input partition as a step's grace is not late at that step,
-however fast the partitions, tasks and processes before the step are.
+The guarantee: if a record is late in its own input partition by no more than a step's grace, it is not late at that
+step, however fast the partitions, tasks and processes upstream of the step are.
 
-Why it holds. A task reads each of its inputs in order, and chooses between them by time. So when it has committed the
-stream time T, all records that it reads later have a time of at least T, less the disorder of its own partition. The
-records that it then emits have a time of at least T less its *hold-back*, and all that it has emitted before lie below
-the ends of the topics that are read after the commit. A task behind it that has passed these ends may thus advance to T
-less the hold-back; it takes the least of these *bounds* over all tasks before it, at any distance, that are not done. A
-task is done if
+The reason: a task reads each of its inputs in order, and chooses between them by time. So when it has committed the
+stream time T, all records that it reads later have a time of at least T, less the disorder of their own partition. The
+records that it then emits have a time of at least T less its *hold-back*, and all records that it has emitted before
+lie below the ends of the topics that are read after the commit. So a task downstream that has passed these ends may
+advance to T less the hold-back. It takes the lowest of these *bounds* over all tasks upstream, at any distance, that
+are not done. A task is done if
 
-- it has processed and committed all that it is *required* to (below), and
-- nothing is held back in it by a bound of its own: what a bound sets free is emitted before the commit that says so.
+- it has processed and committed all records that it is *required* to (below), and
+- no result is held back in it by a bound of its own: results that a bound releases are emitted before the commit that
+  shows the bound.
 
 The requirements:
 
-- In a new generation of the group, everything that its inputs hold when they are first read. So a task that gets a new
-  owner lags until the owner has committed all of this; so do all tasks of a new application whose topics already hold
-  records.
-- While a task before it lags, everything that has arrived from there. The last requirement is read after the commit
-  that made the task before it *done*. So it includes all that this task has emitted.
-- Later, with each commit, what its inputs held ``LAG_MS`` before. The steady flow of a live application is at most that
-  old when it is committed, so it requires nothing, however long the commit interval is.
-- When nothing was committed for longer than commits can take, everything.
+- In a new generation of the group, a task is required to process all records that its inputs hold when they are first
+  read. So a task that gets a new owner lags until the owner has committed all of this; so do all tasks of a new
+  application whose topics already hold records.
+- While a task upstream of it lags, it is required to process all records that have arrived from there. The last
+  requirement is read after the commit with which the task upstream became *done*, so it includes all of its results.
+- Later, with each commit, it is required to have processed the records that its inputs held ``LAG_MS`` before. The
+  steady flow of a live application is at most that old when it is committed, so it requires nothing, however long the
+  commit interval is.
+- If nothing was committed for longer than commits can take, it is required to process everything.
 
-The processes read the offsets of the group at different moments, so one process may see a task lag that another does
-not. A process whose tasks nearly lag therefore commits often: the others need not wait for its commit interval.
+The processes read the offsets of the group at different moments, so a task may lag for one process and not for another.
+Therefore a process whose tasks nearly lag commits often, so that the others need not wait for its commit interval.
 
-A member of a stage with several sub-topologies (see ``stages``) cannot wait until the others are done, because they
-wait for it in turn. It waits while they have something required to process, and each of them is required to process
-what the others have emitted meanwhile, as many times as a record can go from one to the next.
+A sub-topology in a stage of several (see ``stages``) cannot wait until the others are done, because they wait for it,
+too. It waits while they have required records to process. Each of them is required to process the records that the
+others have emitted meanwhile, as many times as a record can go from one to the next.
 """
 
 from __future__ import annotations
@@ -46,9 +48,9 @@ from pystreams.runtime.catching_up.spread import Pace, Spread
 from pystreams.runtime.catching_up.stages import Stage, Stages
 from pystreams.stream_time import NO_TIME, TIME_MAX
 
-#: A task lags if it commits less than what its inputs held this long before. Half of it is close to lagging.
+#: A task lags if it commits less than its inputs held this long before. With half of this time it is close to lagging.
 LAG_MS: Final = 2_000.0
-#: The time by which a commit may be later than its interval.
+#: A commit may come later than its interval by this time.
 COMMIT_DELAY_MS: Final = 5_000.0
 #: Commits stay frequent for this time after a task was last close to lagging.
 _AFTERWARDS_MS: Final = 10_000.0
@@ -57,9 +59,9 @@ _NOBODY_PAUSES: Final = Spread()
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The group's committed offsets, and the ends of its inputs, which were read after them.
+    """The group's committed offsets, and the ends of its inputs, which were read after the offsets.
 
-    ``beginnings`` are of the inputs without a committed offset. ``at_ms`` is monotonic.
+    ``beginnings`` are those of the inputs without a committed offset. ``at_ms`` is monotonic.
     """
 
     at_ms: float
@@ -70,8 +72,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class LaggingTask:
-    """A task that others wait for, or no longer do. ``behind`` are the inputs of which it has not committed all that is
-    required, with the committed offset. ``since_ms`` (monotonic): it has committed nothing new since then."""
+    """A task that others wait for, or have given up waiting for. ``behind`` has the inputs of which it has not
+    committed all required records, with the committed offsets. ``since_ms`` (monotonic): it has committed nothing new
+    since then."""
 
     task_id: TaskId
     time_ms: int
@@ -84,30 +87,30 @@ class GroupView:
     """The consequences of a reading, which was made ``at_ms`` (monotonic)."""
 
     at_ms: float
-    #: By sub-topology that waits: the stream time that its tasks may reach, once they have passed ``ends``.
+    #: For each waiting sub-topology the stream time that its tasks may reach, once they have passed ``ends``.
     bounds: Mapping[int, int]
     ends: Mapping[TopicPartition, int]
     lagging: tuple[LaggingTask, ...]
-    #: Tasks that lag, but have committed nothing for a long time, so that nobody waits for them any more.
+    #: Lagging tasks that have committed nothing for a long time, so that others do not wait for them any more.
     given_up: tuple[LaggingTask, ...]
-    #: Others wait for commits.
+    #: Whether other tasks wait for commits.
     commit_often: bool
     spread: Spread = _NOBODY_PAUSES
 
     @property
     def lags(self) -> bool:
-        """Whether any task does that others wait for, or have waited for."""
+        """Whether any task lags that others wait for, or have waited for."""
         return bool(self.lagging or self.given_up)
 
 
 def holds_time_back(commits: Mapping[TopicPartition, CommittedOffset]) -> bool:
-    """Whether, as of its commits, the stream time of a task waits for others."""
+    """Whether the stream time of a task waits for other tasks, by the metadata of its commits."""
     metadata = merge_committed(commits)
     return metadata.stream_time < metadata.time_seen
 
 
 class GroupLag:
-    """Follows a group through its readings."""
+    """Derives from successive readings which tasks of a group lag."""
 
     def __init__(
         self,
@@ -120,10 +123,10 @@ class GroupLag:
         distance_ms_min: int,
         by_time: bool = True,
     ) -> None:
-        """``inputs`` are those of all tasks. ``written`` says, by sub-topology and topic that it reads, which
-        sub-topologies write to the topic. ``distance_ms_min``: less does not make a task pause (see ``spread``).
-        ``by_time``: tasks process their inputs in the order of time, because they wait for records that are in the log
-        (``max_task_idle_ms`` is not -1)."""
+        """``inputs`` are those of all tasks. ``written`` has, for each sub-topology and each topic that it reads, the
+        sub-topologies that write to the topic. ``distance_ms_min``: a task that is ahead by less does not pause (see
+        ``spread``). ``by_time``: tasks process their inputs in the order of time, because they wait for records that
+        are in the log (``max_task_idle_ms`` is not -1)."""
         self._stages = stages
         self._patience_ms = commit_interval_ms + COMMIT_DELAY_MS
         self._wait_max_ms = wait_max_ms
@@ -146,14 +149,14 @@ class GroupLag:
         self._awaited_ids = frozenset(task.task_id for task in self._awaited)
         self._partitions = frozenset(p for task in every for p in task.partitions)
         self._between = frozenset(p for task in every for p in task.from_before | task.from_inside)
-        #: By stage: whether a task before it lagged at the last reading.
+        #: By stage: whether a task upstream of it lagged at the last reading.
         self._waited = dict.fromkeys(stages.in_order, False)
         self._rounds = dict.fromkeys(stages.in_order, 0)
         self._way = {
             last: {first: stages.hold_back_until(first, last) for first in stages.before[last]}
             for last in stages.in_order
         }
-        #: Earlier ends, with their times.
+        #: The ends of earlier readings, with their times.
         self._earlier: deque[tuple[float, Mapping[TopicPartition, int]]] = deque()
         self._often_until_ms = 0.0
         self._pace = Pace(distance_ms_min)
@@ -166,7 +169,7 @@ class GroupLag:
 
     @property
     def waiting(self) -> frozenset[int]:
-        """The sub-topologies whose stream time waits for others."""
+        """The sub-topologies whose stream time waits for other tasks."""
         return self._stages.waiting
 
     @property
@@ -176,17 +179,17 @@ class GroupLag:
 
     @property
     def between(self) -> frozenset[TopicPartition]:
-        """Those of them that tasks write for others."""
+        """Those of the partitions to read that tasks write for other tasks."""
         return self._between
 
     def begin_generation(self) -> None:
-        """Tasks may have changed hands: with the next reading everything is required."""
+        """Tasks may have new owners: all records up to the ends of the next reading are required."""
         for tasks in self._of.values():
             for task in tasks:
                 task.new = True
 
     def update(self, reading: Reading) -> GroupView:
-        """Take in the next reading."""
+        """Evaluate the next reading."""
         pausing = self._spread.pausing()
         for stage in self._stages.in_order:
             self._judge(stage, reading, pausing)
@@ -207,11 +210,11 @@ class GroupLag:
         )
 
     def nobody_waits(self) -> GroupView:
-        """A view without bounds, which hold at once."""
+        """A view in which no task waits for another one; it is in force at once."""
         return GroupView(0.0, dict.fromkeys(self.waiting, TIME_MAX), {}, (), (), commit_often=False)
 
     def _judge(self, stage: Stage, reading: Reading, pausing: Collection[TaskId]) -> None:
-        """Find out which tasks of a stage lag; the stages before it are known. ``pausing`` are tasks that pause."""
+        """Find out which tasks of a stage lag, after all stages upstream of it. ``pausing`` are tasks that pause."""
         tasks, now_ms = self._of[stage], reading.at_ms
         waits = any(task.lags for one in self._stages.before[stage] for task in self._of[one])
         waited, self._waited[stage] = self._waited[stage], waits
@@ -233,8 +236,8 @@ class GroupLag:
             task.judge(now_ms, self._wait_max_ms, pauses=task.task_id in pausing)
 
     def _circulate(self, stage: Stage, reading: Reading, *, started: bool) -> None:
-        """Require what the sub-topologies of a stage have emitted to each other. ``started``: something comes from
-        outside, and may go from each to the next."""
+        """Require the records that the sub-topologies of a stage have emitted to each other. ``started``: records come
+        from outside of the stage, and their results may go from one sub-topology to the next."""
         if started:
             self._rounds[stage] = len(stage)
         elif self._rounds[stage] and not any(task.behind for task in self._of[stage]):
@@ -245,7 +248,7 @@ class GroupLag:
             task.require(task.from_inside, reading.ends)
 
     def _spread_at(self, now_ms: float) -> Spread:
-        """How far apart tasks may be, once it is known which of them lag."""
+        """How far apart tasks may be. Called when it is known which of them lag."""
         heads = {
             task.task_id: task.head_ms
             for task in self._awaited
@@ -261,7 +264,7 @@ class GroupLag:
         return Spread(heads, frozenset(may_pause), distance_ms)
 
     def _ends_before(self, at_ms: float) -> Mapping[TopicPartition, int]:
-        """The last ends that were read until then; empty if none were."""
+        """The ends that were last read up to that time; empty if none were."""
         found: Mapping[TopicPartition, int] = {}
         for read_ms, ends in self._earlier:
             if read_ms > at_ms:
@@ -270,7 +273,7 @@ class GroupLag:
         return found
 
     def _bound(self, stage: Stage) -> int:
-        """The least time that a record may have that comes to a task of ``stage`` from the tasks that lag."""
+        """The lowest time of the records that may still come from lagging tasks to the tasks of ``stage``."""
         times = [
             task.time_ms - self._way[stage][one]
             for one in self._stages.before[stage]
@@ -278,8 +281,8 @@ class GroupLag:
             if task.lags
         ]
         if len(stage) > 1:
-            # A bound on a time that is itself bounded by it would never rise. Without one before them, what they have
-            # seen is their time.
+            # Tasks of the stage itself have no other bound if no stage is upstream. Then the highest time that they
+            # have seen counts, because a stream time that waits for its own bound would never rise.
             bounded = bool(self._stages.before[stage])
             times += [
                 (task.time_ms if bounded else task.seen_ms) - self._stages.hold_back[stage]
@@ -290,7 +293,7 @@ class GroupLag:
 
 
 class _Task:
-    """One task, as its commits show it."""
+    """The state of one task, derived from its commits."""
 
     def __init__(
         self,
@@ -301,20 +304,20 @@ class _Task:
         by_time: bool,
     ) -> None:
         self.partitions = partitions
-        #: Inputs that sub-topologies before this one write, and those of the same stage.
+        #: The inputs that sub-topologies of upstream stages write, and those that its own stage writes.
         writers = {p: written.get(p.topic, frozenset()) for p in partitions}
         self.from_before = frozenset(p for p in partitions if writers[p] - stage)
         self.from_inside = frozenset(p for p in partitions if writers[p] & stage)
         self.new = True
-        #: Whether there is a new commit since the last reading, and whether it was close to lagging.
+        #: Whether the task has committed since the last reading, and whether it was close to lagging then.
         self.changed = self.nearly = False
-        #: Whether others wait for it; or no longer do.
+        #: Whether others wait for it, and whether others have given up waiting for it.
         self.lags = self.given_up = False
-        #: The greatest timestamp that it has seen.
+        #: The highest timestamp that it has seen.
         self.seen_ms = NO_TIME
-        #: Only tasks that read users' topics pause: the others read only what these write.
+        #: Only tasks that read topics of the user pause; the others only read results of these tasks.
         self.reads_users_topics = not partitions <= self.from_before | self.from_inside
-        #: The time of its next record, as far as it is known.
+        #: The time of its next record, if it is known.
         self.head_ms: int | None = None
         self.task_id = task_id
         self._by_time = by_time
@@ -324,12 +327,12 @@ class _Task:
         self._offsets: dict[TopicPartition, int] = {}
         self._ends: Mapping[TopicPartition, int] = {}
         self._required: dict[TopicPartition, int] = {}
-        #: Since when there has been something to commit, and since when others have waited for a commit (ms).
+        #: The time (ms) since when it has had something to commit, and since when others have waited for its commit.
         self._uncommitted_ms: float | None = None
         self._stuck_ms: float | None = None
 
     def read(self, reading: Reading) -> None:
-        """Take in what it has committed."""
+        """Evaluate the task's committed offsets."""
         committed = reading.committed
         commits = {p: committed[p] for p in self.partitions if p in committed}
         self.changed = commits != self._commits
@@ -348,13 +351,13 @@ class _Task:
 
     @property
     def time_ms(self) -> int:
-        """The least time of records that it reads later, apart from the disorder of a partition."""
+        """The lowest time of the records that it reads later, apart from the disorder of a partition."""
         times = self._metadata.partition_times
         unordered = () if self._by_time else self.behind.keys() - self.from_before - self.from_inside
         return min([self._in_force_ms, *(times.get(p, NO_TIME) for p in unordered)])
 
     def require(self, partitions: frozenset[TopicPartition], ends: Mapping[TopicPartition, int]) -> None:
-        """It lags until it has committed these partitions up to ``ends``."""
+        """Require the task to commit these partitions up to ``ends``."""
         for partition in partitions & ends.keys():
             end = min(ends[partition], self._ends[partition])
             self._required[partition] = max(end, self._required.get(partition, 0))
@@ -364,7 +367,7 @@ class _Task:
         return any(self._offsets[p] < ends[p] for p in self.partitions & ends.keys())
 
     def waits_for_commit(self, ends: Mapping[TopicPartition, int], now_ms: float) -> float:
-        """For how long it has had something to commit, without a commit, in ms."""
+        """The time (ms) for which it has had something to commit and has not committed."""
         if not self.is_below(ends):
             self._uncommitted_ms = None
             return 0.0
@@ -374,7 +377,7 @@ class _Task:
 
     @property
     def behind(self) -> dict[TopicPartition, int]:
-        """The committed offsets of inputs of which it has not committed all that is required."""
+        """The committed offsets of the inputs of which it has not committed all required records."""
         return {p: self._offsets[p] for p, at in self._required.items() if self._offsets[p] < at}
 
     def is_behind_outside(self) -> bool:
@@ -382,7 +385,7 @@ class _Task:
         return not self.from_inside.issuperset(self.behind)
 
     def judge(self, now_ms: float, wait_max_ms: float, *, pauses: bool) -> None:
-        """Decide whether others wait for it. While it ``pauses``, it need not commit anything."""
+        """Decide whether others wait for the task. While it ``pauses``, it need not commit anything."""
         if not self.behind and self._in_force_ms == self.seen_ms:
             self._stuck_ms = None
             self.lags = self.given_up = False

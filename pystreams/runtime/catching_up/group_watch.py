@@ -1,4 +1,4 @@
-"""Reads the group's offsets for all threads of a client, in a thread of its own: a slow answer holds up no record."""
+"""Reads the group's offsets for all threads of a client, in its own thread, so that a slow answer delays no record."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from pystreams.topology.built import BuiltTopology
 
 log = logging.getLogger(__name__)
 
-#: How often the offsets are read while commits are awaited, and at the head of the topics.
+#: The interval of reading the offsets: while tasks wait for commits, and when they have caught up.
 _OFTEN_S, _SELDOM_S = 0.2, 1.0
 #: How often a reading that keeps failing is logged.
 _WARN_INTERVAL_MS = 30_000.0
-#: The thread may be waiting for an answer when it is to end.
+#: How long to wait for the end of the thread, which may be waiting for an answer.
 _CLOSE_TIMEOUT_S: Final = 1.0
 
 
@@ -41,9 +41,9 @@ def watch_of(
     *,
     transactional: bool,
 ) -> GroupWatch | None:
-    """The watch of a client; None if stream time waits for nobody: no step that depends on it comes after a topic that
-    the application writes, all records come there from one partition, or the setting ``stream_time`` says so.
-    ``inputs`` are those of all tasks."""
+    """The watch of a client; None if stream time does not wait for other tasks. This is so if no step that depends on
+    stream time comes after a topic that the application writes, if all records come there from one partition, or if the
+    setting ``stream_time`` switches it off. ``inputs`` are those of all tasks."""
     stages = stages_of(built, inputs)
     if config.stream_time == "java" or not stages.waiting:
         return None
@@ -73,7 +73,7 @@ class GroupWatch:
     def __init__(
         self, lag: GroupLag, admin: Admin, group: str, clock: Clock, metrics: Metrics, wait_max_ms: float
     ) -> None:
-        """If nothing can be read for ``wait_max_ms``, nobody is waited for any more."""
+        """If nothing can be read for ``wait_max_ms``, tasks do not wait for others any more."""
         self._lag = lag
         self._admin = admin
         self._group = group
@@ -106,7 +106,7 @@ class GroupWatch:
         return {p: view.ends[p] for p in inputs if p in view.ends and p in self._lag.between}
 
     def begin_generation(self, generation: int) -> None:
-        """A thread has got an assignment: work may have changed hands. Read the offsets soon."""
+        """Read the offsets soon, because a thread has got an assignment, so tasks may have new owners."""
         with self._mutex:
             if generation <= self._generation or self._closing.is_set():
                 return
@@ -150,15 +150,16 @@ class GroupWatch:
         committed = self._admin.group_offsets(self._group, stable=False)
         missing = [partition for partition in partitions if partition not in committed]
         beginnings = self._admin.beginning_offsets(missing) if missing else {}
-        # In this order: what a task had written when it committed lies below these ends. Offsets and each partition
-        # show at different moments that a transaction is committed, so the ends of what tasks write for others include
-        # what still seems to be uncommitted.
+        # Offsets first, then ends: so all records that a task had written when it committed lie below these ends. A
+        # committed transaction becomes visible at different moments in the offsets and in each partition. So the ends
+        # of topics between tasks include records that still seem to be uncommitted.
         between = self._lag.between
         ends = {**self._admin.stable_end_offsets(partitions - between), **self._admin.end_offsets(between)}
         return Reading(self._clock.monotonic_ms(), committed, beginnings, ends)
 
     def _failed(self, error: Exception) -> None:
-        """The broker is busy or away, or the login may not see the offsets. Try again; but nobody waits forever."""
+        """Handle an error: the broker does not answer, or the login may not see the offsets. The next look tries again,
+        but tasks do not wait for others for ever."""
         if self._closing.is_set():
             return
         now_ms = self._clock.monotonic_ms()

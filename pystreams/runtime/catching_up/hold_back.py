@@ -1,4 +1,4 @@
-"""How much older than its stream time the results of a sub-topology can be, because steps hold them back."""
+"""Computes how much older than its stream time the results of a sub-topology can be, because steps hold them back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def hold_back_ms(sub: SubTopology) -> int:
     is processed, in ms: summed along the longest way through the steps. Records that users' processors keep are not
     counted."""
     on_the_way: dict[str, int] = {}
-    #: The longest window whose result comes by a node; it is as old as its beginning, and held back from its end on.
+    #: For each node the longest window whose result passes it. The result has the time of the window's start, and is
+    #: held back from the window's end on.
     window_ms: dict[str, int] = {}
     for node in sub.nodes:
         if not isinstance(node, ProcessorNode):
@@ -43,8 +44,8 @@ def _held_back(operation: Operation, window_ms: int) -> int:
         case Suppress():
             return operation.wait_ms
         case StreamJoin(waiting=str()):
-            # As in Java, they are not looked for again until the window of the last record that was read closes, and
-            # that record may be as far ahead of them as their own windows reach.
+            # As in Java, records without a match are not emitted until the window of the last record that was read
+            # closes, and that record may be as far ahead of them as their own windows reach.
             windows = operation.windows
             return 2 * (max(0, windows.before_ms, windows.after_ms) + windows.grace_ms)
         case StreamTableJoin(store=str()):
@@ -54,8 +55,8 @@ def _held_back(operation: Operation, window_ms: int) -> int:
 
 
 def _window_of(operation: Operation) -> int:
-    """The size of a window in ms. A session's result has the time of its end; the unlimited window has no results that
-    wait for its end, because that never comes."""
+    """The size of a window in ms. It is 0 for sessions, whose results have the time of their end, and for the unlimited
+    window, which has no end that its results could wait for."""
     match operation:
         case WindowAggregate(start_ms=None):
             return operation.size_ms

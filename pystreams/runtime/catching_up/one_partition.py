@@ -1,7 +1,7 @@
-"""The sub-topologies to which all records come from one single partition, in its order.
+"""Finds the sub-topologies to which all records come from one single partition, in its order.
 
-No other partition can be read ahead of it, so their stream time needs no bound: while the application catches up, it is
-what it would have been if the application had been there all the time.
+No other partition can be read ahead of that one, so their stream time needs no bound: while the application catches up,
+it is the same as if the application had been running all the time.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ def of_one_partition(
     writers_of: Mapping[int, frozenset[int]],
     hold_back: Mapping[int, int],
 ) -> frozenset[int]:
-    """The sub-topologies that read only one repartition topic. One task alone writes it, and that task reads one
-    partition: of the user's topic, or of another such repartition topic. Nothing in the task delays results: no step
-    holds them back, and no store has a cache. ``inputs`` are those of all tasks, ``hold_back`` is that of each
-    sub-topology (ms)."""
+    """The sub-topologies that read only one repartition topic, under these conditions: only one task writes the topic,
+    and this task reads only one partition, of the user's topic or of another such repartition topic. Nothing in the
+    task delays results: no step holds them back, and no store has a cache. ``inputs`` are those of all tasks,
+    ``hold_back`` is that of each sub-topology (ms)."""
     of_tasks: dict[int, list[int]] = {sub.id: [] for sub in built.subtopologies}
     for task, partitions in inputs.items():
         of_tasks[task.subtopology].append(len(partitions))
@@ -45,9 +45,9 @@ def _reads_one_repartition_topic(sub: SubTopology) -> bool:
 def _may_cache(sub: SubTopology) -> bool:
     """Whether a store of the sub-topology writes its results only with the next commit, if there is room in the cache.
 
-    In a live run they come a commit interval late at most. While the application catches up, one interval covers hours
-    of event time: the results of a cache would be late behind those that do not pass through it. Not even a single
-    cache leaves all as it is live. It keeps the last result of each key only, so others that would have made records
-    late are never written.
+    In a live run, these results are delayed by a commit interval at most. While the application catches up, one
+    interval covers hours of event time: the results of a cache would be late behind results that do not pass through
+    it. Even a single cache makes a difference: it keeps only the last result of each key, so other results, which would
+    have advanced stream time in a live run, are never written.
     """
     return any(spec.cached for spec in sub.stores)

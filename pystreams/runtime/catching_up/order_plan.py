@@ -1,4 +1,4 @@
-"""Where the order of tasks within a thread matters, and how exact it must be."""
+"""Decides for which tasks of a thread the order of processing matters, and how exact it must be."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pystreams.runtime.catching_up.subtopology_graph import topics_between, upst
 from pystreams.runtime.catching_up.time_steps import time_steps
 from pystreams.topology.built import BuiltTopology
 
-#: Half of the grace is for the distance of tasks, the other half remains for records that are out of order in their own
-#: partition: so hardly anything has to wait for the bounds of stream time.
+#: The slack is half of the grace. The other half remains for records that are out of order in their own partition, so
+#: that hardly any record has to wait for the bounds of stream time.
 _GRACES_PER_SLACK = 2
-#: With less than this, a task would process few records at a time, and their order would cost more than their work.
+#: With a smaller slack, a task would process few records at a time, and the order would cost more than the processing.
 _SLACK_MS_MIN = 5_000
-#: The grace where no step has one: stream time calls punctuators, or ends a suppression.
+#: The grace that is assumed if no step has one, because stream time only calls punctuators or ends a suppression.
 _USUAL_GRACE_MS = 60_000
 
 
 class OrderPlan(NamedTuple):
-    """``subtopologies`` are those whose tasks must process in the order of time, because a step behind them depends on
-    stream time. ``slack_ms`` is how far one of them may be ahead of another, or more where records are sparse.
-    ``topics_between`` are written by the application itself: its tasks wait for records of all other topics."""
+    """``subtopologies`` are those whose tasks must process in the order of time, because a step downstream of them
+    depends on stream time. ``slack_ms`` is how far one task may be ahead of another; it grows where records are sparse.
+    ``topics_between`` are topics that the application itself writes. Tasks wait only for records of other topics."""
 
     subtopologies: frozenset[int]
     topics_between: frozenset[str]

@@ -1,7 +1,7 @@
 """The bounds on a task's stream time that are known, but not in force yet.
 
-A bound says how old the records can be that are still to come. It is in force once the task has passed the ends that
-its inputs had when the bound became known: before that, it still has older records to process.
+A bound is a lower limit for the times of all records that will arrive later. It is in force when the task has passed
+the ends that its inputs had when the bound became known: before that, the task may still have older records to process.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ class PendingBounds:
         return len(self._pending)
 
     def offer(self, bound_ms: int, ends: Mapping[TopicPartition, int]) -> None:
-        """A bound, and the ends of all inputs that have to be passed before it is in force."""
+        """Add a bound with the ends of all inputs that the task has to pass before the bound is in force."""
         if self._pending and self._pending[-1][1] == ends:
             self._pending.pop()
         if bound_ms != (self._pending[-1][0] if self._pending else self._in_force):
             self._pending.append((bound_ms, ends))
 
     def forget(self) -> None:
-        """Nothing that was offered counts any more."""
+        """Discard all bounds."""
         self._pending.clear()
         self._in_force = None
 
     def passed(self, position_of: Callable[[TopicPartition], int]) -> int | None:
-        """The bound that comes into force now that the task is at these positions; None: it is as before."""
+        """The bound that is in force now that the task is at these positions; None: no other one than before."""
         found = None
         while self._pending and all(position_of(p) >= end for p, end in self._pending[0][1].items()):
             found = self._in_force = self._pending.popleft()[0]

@@ -1,18 +1,17 @@
-"""How far apart in time the tasks of a group may be while it catches up.
+"""Decides how far apart in time the tasks of a group may be while it catches up.
 
-The further apart the tasks that read the users' topics are, the more windows the tasks behind them keep open: an hour
-between two of them adds all windows of that hour. So those that are too far ahead pause until the others come
-nearer.
+The further apart the tasks that read the users' topics are, the more windows the tasks downstream keep open: an hour
+between two of them adds all windows of that hour. So tasks that are too far ahead pause until the others come nearer.
 
-The distance goes by *heads*, the times of the next records, and not by what was processed: so all go on after a gap in
-time, however long it is.
+The distance is measured between *heads*, the times of the next records, and not between processed records: so all tasks
+continue after a gap in time, however long it is.
 
-How far is too far? Processes that go at the same pace should hardly ever pause, because they would do nothing
-meanwhile. Their knowledge of each other is as old as the last commit and the last look at the group. So the distance is
+The distance is limited as follows. Processes with the same pace should hardly ever pause, because they would be idle
+meanwhile. Their knowledge of each other is as old as the last commit and the last look at the group. So the limit is
 the event time by which the task furthest behind has advanced in its last few steps. A step lasts from one look at the
-group to the next one that shows progress of this task. The distance is small in slow work, and large in fast work or
-where records are sparse. It also limits the size of the state: a task that is ahead has processed no more than it could
-process in the time of these steps.
+group to the next one that shows progress of this task. The limit is low for slow work, and high for fast work or sparse
+records. It also limits the size of the state: a task that is ahead has processed no more than it could process in the
+time of these steps.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from pystreams.runtime.catching_up.time_steps import time_steps
 from pystreams.stream_time import NO_TIME, TIME_MAX
 from pystreams.topology.built import BuiltTopology
 
-#: The distance is the sum of this many steps of the task that is furthest behind: one that others do not know of yet,
-#: because it is not committed, one that they have not read yet, and one for the unevenness of work.
+#: The limit is the sum of this many steps of the task that is furthest behind: one that is not committed yet, one that
+#: other processes have not read yet, and one because work is uneven.
 STEPS: Final = 3
-#: The distance is limited once ``STEPS`` steps are known, and after this time in any case: the process that is furthest
-#: behind may be dead, and then makes no steps.
+#: The distance is limited once ``STEPS`` steps are known, and after this time in any case, because the process that is
+#: furthest behind may be dead, and then makes no steps.
 PACE_KNOWN_AFTER_MS: Final = 1_000.0
-#: To pause for less would not make the state much smaller.
+#: A lower limit would not make the state much smaller.
 _DISTANCE_MS_MIN: Final = 60_000
 
 
@@ -42,20 +41,20 @@ _DISTANCE_MS_MIN: Final = 60_000
 class Spread:
     """The consequences of one look at the group."""
 
-    #: The next records (ms) of tasks that lag, as far as they are known: by their commits.
+    #: The times (ms) of the next records of lagging tasks, if their commits have them.
     heads: Mapping[TaskId, int] = field(default_factory=dict)
-    #: The tasks that pause if they are too far ahead. At the head of its topics a task does not.
+    #: The tasks that pause if they are too far ahead. A task that has caught up does not.
     may_pause: frozenset[TaskId] = frozenset()
     #: None: there is no limit (ms).
     distance_ms: int | None = None
 
     def least(self, but: Collection[TaskId] = ()) -> tuple[int, TaskId] | None:
-        """The head that is furthest behind, of other tasks than ``but``, and its task."""
+        """The lowest head of other tasks than ``but``, and its task."""
         return min(((head, task) for task, head in self.heads.items() if task not in but), default=None)
 
     def limit_ms(self, running: Collection[TaskId] = ()) -> int:
-        """The time (ms) up to which a thread may process that runs these tasks. It knows best itself how far they are,
-        and keeps them in the order of time."""
+        """The time (ms) up to which a thread that runs these tasks may process. Their own heads do not count, because
+        the thread knows their progress better, and keeps them in the order of time."""
         least = self.least(running)
         return TIME_MAX if least is None or self.distance_ms is None else least[0] + self.distance_ms
 
@@ -75,7 +74,7 @@ class Pace:
         self._steps_ms: deque[int] = deque(maxlen=STEPS)
 
     def distance_ms(self, at_ms: float, least_ms: int | None) -> int | None:
-        """The distance that follows from the least head (ms) at a moment; None: not known yet."""
+        """The limit of the distance, given the lowest head (ms) at a moment; None: not known yet."""
         if least_ms is None:
             self._since_ms = None
             self._steps_ms.clear()
@@ -91,9 +90,9 @@ class Pace:
 
 
 def least_distance_ms(built: BuiltTopology, stages: Stages) -> int:
-    """The least distance (ms): a task never pauses while it is ahead by less. Windows are open for the longest grace in
-    any case. And records that steps hold back reach the tasks behind those steps later, by up to the time for which
-    they are held back."""
+    """The lowest limit (ms) of the distance: a task that is ahead by less never pauses. It is at least the longest
+    grace, because windows are open for that time in any case. The time for which steps hold back records is added,
+    because these records reach the tasks downstream later by that time."""
     graces = [step.grace_ms or 0 for sub in built.subtopologies for step in time_steps(sub)]
     held_back = [
         stages.hold_back_until(first, last) for last in stages.in_order for first in stages.before[last]

@@ -1,7 +1,7 @@
-"""The order in which sub-topologies come to know that the ones before them have caught up.
+"""The order in which it is decided for each sub-topology whether those upstream of it have caught up.
 
 Sub-topologies that write to each other's inputs (both sides of a foreign-key join) form one *stage*: none of them is
-before the other. Between stages there are no circles.
+upstream of the other. There are no cycles between stages.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ Stage: TypeAlias = frozenset[int]
 class Stages:
     """The stages that matter for stream time; empty if none has to wait."""
 
-    #: Each after the stages that are before it. Only those with a sub-topology that waits, and those before them.
+    #: Each stage after all stages upstream of it. Only stages with a waiting sub-topology, and those upstream of them.
     in_order: tuple[Stage, ...]
-    #: By stage: the stages from which a way leads to it.
+    #: By stage: the stages upstream of it, directly or indirectly.
     before: Mapping[Stage, frozenset[Stage]]
     #: How much older than its stream time the results of a stage can be, in ms.
     hold_back: Mapping[Stage, int]
-    #: The sub-topologies whose stream time waits for those before them: it matters to them, or further on.
+    #: The sub-topologies whose stream time waits for those upstream of them, because steps in them, or further
+    #: downstream, depend on it.
     waiting: frozenset[int]
     #: The stage of each sub-topology.
     of: Mapping[int, Stage]
 
     def hold_back_until(self, first: Stage, last: Stage) -> int:
-        """How much older than the stream time in ``first`` the records can be that come from there to ``last``, in ms:
-        the sum along the longest way."""
+        """How much older (ms) than the stream time of ``first`` the records can be that reach ``last`` from there: the
+        sum along the longest way."""
         between = [
             stage
             for stage in self.in_order
@@ -64,9 +65,9 @@ def order(
     timed: frozenset[int],
     in_order: frozenset[int] = frozenset(),
 ) -> Stages:
-    """The stages of sub-topologies of which ``writers_of`` says who writes to whom, ``hold_back`` what each holds back
-    (ms), ``timed`` which have steps that depend on stream time, and ``in_order`` which need not wait, because all their
-    records come from one partition."""
+    """The stages of sub-topologies. For each sub-topology, ``writers_of`` has those that write to its inputs, and
+    ``hold_back`` the time (ms) for which it holds back results. ``timed`` are those with steps that depend on stream
+    time, ``in_order`` those that need not wait, because all their records come from one partition."""
     before = {sub: upstream(writers_of, [sub]) for sub in writers_of}
     stage_of = {sub: frozenset({sub, *(one for one in before[sub] if sub in before[one])}) for sub in before}
     waiting = frozenset(

@@ -1,4 +1,4 @@
-"""Which sub-topologies write what others read."""
+"""Finds the sub-topologies that write the inputs of others."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def writers_by_topic(built: BuiltTopology) -> dict[int, dict[str, frozenset[int]
 
 
 def upstream(writers_of: Mapping[int, frozenset[int]], subtopologies: Iterable[int]) -> frozenset[int]:
-    """All sub-topologies from which a way leads to one of ``subtopologies``, which are themselves among them only if
-    they are before another one, or in a circle. ``writers_of`` comes from ``writers``."""
+    """All sub-topologies upstream of one of ``subtopologies``. These are themselves among them only if they are
+    upstream of another one, or in a cycle. ``writers_of`` comes from ``writers``."""
     found: set[int] = set()
     unvisited = list(subtopologies)
     while unvisited:

@@ -1,4 +1,4 @@
-"""The steps that depend on stream time: they drop, close or emit something when it moves."""
+"""Finds the steps that depend on stream time: they drop, close or emit something when it advances."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pystreams.topology.nodes import Node, Operation, ProcessorNode
 
 
 class TimeStep(NamedTuple):
-    """A step that depends on stream time. A record that is behind it by at most ``grace_ms`` has the same results as if
-    it had come in time; None: the step drops nothing, or only the user's code knows what it drops."""
+    """A step that depends on stream time. A record that is behind stream time by at most ``grace_ms`` has the same
+    results as if it had come in time; None: the step drops nothing, or only the user's code knows what it drops."""
 
     node: ProcessorNode
     grace_ms: int | None
@@ -48,11 +48,11 @@ def _grace_of(operation: Operation) -> int | None:
         case WindowAggregate(start_ms=None) | SlidingAggregate() | SessionAggregate():
             return operation.grace_ms
         case StreamJoin(waiting=None) | SelfJoin():
-            # A match is found as long as the store has not dropped either record.
+            # A record finds a match as long as the store has not dropped the other record.
             windows = operation.windows
             return max(0, min(windows.before_ms, windows.after_ms)) + windows.grace_ms
         case StreamJoin():
-            # After the grace the other record has left without a match.
+            # After the grace, the other record has been emitted without a match.
             return operation.windows.grace_ms
         case StreamTableJoin(store=str()):
             return operation.grace_ms
@@ -61,5 +61,5 @@ def _grace_of(operation: Operation) -> int | None:
 
 
 def _retention_of(spec: StoreSpec) -> int | None:
-    """The age at which a store drops what is put into it, in ms."""
+    """The age (ms) at which a store drops its entries."""
     return spec.retention_ms if spec.kind in EXPIRING_KINDS else spec.history_ms

@@ -1,4 +1,4 @@
-"""The state of an application as its log shows it to everybody: members, their tasks, and how far these are."""
+"""The state of an application as its log shows it to everybody: members, their tasks, and the progress of the tasks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pystreams.topology.partitions import resolve_partitions
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
-    """A stream thread: its name, its process, from where it connects, and its tasks. ``same_program``: whether its
-    topology is the one that is asked about; None: it does not say. ``fingerprint`` is that of its program,
-    ``pystreams`` and ``python`` are versions, ``endpoint`` is where its process answers over HTTP; each is empty if it
-    does not say."""
+    """A stream thread: its name, its process, the host from which it connects, and its tasks. ``same_program``: whether
+    its topology is the one of the caller; None: the member has not sent it. ``fingerprint`` is that of its program,
+    ``pystreams`` and ``python`` are versions, ``endpoint`` is the address at which its process answers queries; each is
+    empty if the member has not sent it."""
 
     thread: str
     process_id: str
@@ -53,7 +53,7 @@ class InputStatus:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationStatus:
-    """``rebalancing``: the group is changing who has which tasks, so members may be shown without theirs."""
+    """``rebalancing``: the group is assigning tasks again, so members may be shown without their tasks."""
 
     application_id: str
     rebalancing: bool
@@ -68,7 +68,7 @@ class ApplicationStatus:
 
     @property
     def committed(self) -> int:
-        """The sum of all committed offsets: it grows with what is processed."""
+        """The sum of all committed offsets, which grows as records are processed."""
         return sum(one.committed or 0 for one in self.inputs)
 
     @property
@@ -124,7 +124,7 @@ def endpoints_of(admin: Admin, application_id: str) -> list[str]:
 def _existing(
     task_of: Mapping[TopicPartition, TaskId], counts: Mapping[str, int]
 ) -> dict[TopicPartition, TaskId]:
-    """Without those of repartition topics that are not there yet."""
+    """The inputs without those of repartition topics that do not exist yet."""
     return {
         partition: task
         for partition, task in sorted(task_of.items())
@@ -143,7 +143,7 @@ def _inputs(
 ) -> Iterable[InputStatus]:
     committed = admin.group_offsets(built.application_id, stable=False)
     beginnings = admin.beginning_offsets(task_of)
-    # Read last: what is committed then cannot lie behind the end.
+    # Read last, so that no committed offset is higher than the end.
     ends = admin.stable_end_offsets(task_of) if reads_committed else admin.end_offsets(task_of)
     for partition, task in task_of.items():
         end, offset = ends[partition], committed.get(partition)
@@ -193,8 +193,8 @@ def _member(
 
 
 def _said(member: MemberDescription) -> Subscription | None:
-    """The subscription that a member has sent; None for members of another kind, as Java's, and while the group does
-    not show it."""
+    """The subscription that a member has sent; None for members of other programs, such as Java's, and while the group
+    does not show it."""
     if member.fingerprint:
         return Subscription(
             member.fingerprint,
@@ -211,7 +211,7 @@ def _said(member: MemberDescription) -> Subscription | None:
 
 
 def _plan(data: bytes) -> AssignmentInfo | None:
-    """As ``_said``."""
+    """The data that came with a member's assignment; None as for ``_said``."""
     try:
         return decode_assignment_info(data) if data else None
     except TopologyError:

@@ -2,9 +2,10 @@
 
     even spread ──► standby replicas ──► what is not ready stays where it is, and warms up ──► threads of each process
 
-``even_spread`` says where the active tasks should be. A stateful task that would have to restore there goes on, or
-begins, in a process that is ready, and the process that should have it gets a *warm-up*: a standby for the time
-being. When it is ready, the next rebalance moves the task. At most ``max_warmup_replicas`` warm up at a time.
+``even_spread`` chooses the members that should have the active tasks. If a stateful task would have to be restored
+there, it continues or begins in a process that is ready, and the process that should have it gets a *warm-up*: a
+temporary standby. When this is ready, the next rebalance moves the task. At most ``max_warmup_replicas`` warm up at a
+time.
 
 Source: KIP-441, HighAvailabilityTaskAssignor, TaskMovement.
 """
@@ -24,9 +25,9 @@ from pystreams.runtime.group.standby_places import place_standbys
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The result, by member id. ``standbys`` are kept up to date for good, ``warm_ups`` until they are ready; those in
-    ``coming``, of both kinds, the member should then run. ``pending``: tasks are not yet where they should be, so the
-    group should rebalance again later."""
+    """The result, by member id. ``standbys`` are kept up to date permanently, ``warm_ups`` until they are ready.
+    ``coming`` has those of both that the member is to run when they are ready. ``pending``: some tasks are not yet
+    where they should be, so the group should rebalance again later."""
 
     active: Mapping[str, Sequence[TaskId]]
     standbys: Mapping[str, Sequence[TaskId]]
@@ -38,7 +39,7 @@ class Assignment:
 def assign_tasks(
     facts: TaskFacts, members: Sequence[AssignorMember], settings: AssignorSettings | None = None
 ) -> Assignment:
-    """The tasks of each member; the same for any order of the arguments."""
+    """The tasks of each member. The result does not depend on the order of the arguments."""
     situation = Situation(facts, members, settings or AssignorSettings())
     if not members:
         return Assignment({}, {}, {}, {})
@@ -48,7 +49,7 @@ def assign_tasks(
     moves.keep_active_where_ready()
     moves.keep_standbys_where_ready()
     threads = _Threads(situation)
-    # First those that are where they should be: the others go to threads with few tasks.
+    # First the tasks that are where they should be, so that the others go to threads with few tasks.
     for task in sorted(moves.active, key=lambda task: (moves.active[task] != wanted[task], task)):
         threads.activate(task, moves.active[task], situation.members[spread[task]])
     for task in sorted(moves.standbys):
@@ -64,8 +65,8 @@ def assign_tasks(
 def spread_over_threads(
     situation: Situation, active: Mapping[TaskId, str], standbys: Mapping[str, Collection[TaskId]]
 ) -> Assignment:
-    """The assignment that has these tasks in these processes: ``active`` has the process of each task, ``standbys`` the
-    tasks of each process."""
+    """The assignment to threads, for given processes: ``active`` has the process of each active task, ``standbys`` the
+    standby tasks of each process."""
     threads = _Threads(situation)
     counts = Counter(active.values())
     for task in sorted(active):
@@ -78,7 +79,7 @@ def spread_over_threads(
 
 
 class _Begun(IntEnum):
-    """How far a process is with a task that it should run, and is not ready for."""
+    """How far a process has prepared for a task that it should run and is not ready for."""
 
     NOTHING = 0
     TO_FOLLOW = 1
@@ -86,7 +87,7 @@ class _Begun(IntEnum):
 
 
 class _Moves:
-    """The way from where the tasks are to where they should be."""
+    """The moves of tasks from their present processes to those that should have them."""
 
     def __init__(self, situation: Situation, wanted: Mapping[TaskId, str]) -> None:
         self._situation = situation
@@ -96,7 +97,7 @@ class _Moves:
         self.active = dict(wanted)
         self.standbys = {task: [*places] for task, places in place_standbys(situation, wanted).items()}
         self.warm_ups: dict[TaskId, list[str]] = defaultdict(list)
-        #: For tasks that wait, the process that should run them.
+        #: For each task that waits until another process is ready, that process.
         self.coming: dict[TaskId, str] = {}
         self.pending = False
         for task in situation.facts.replicable:
@@ -104,7 +105,7 @@ class _Moves:
         self._load = Counter(wanted.values())
 
     def keep_active_where_ready(self) -> None:
-        """Leave each task in, or give it to, a process that is ready, if the one that should have it is not."""
+        """If the process that should have a task is not ready, leave or give the task to a process that is."""
         situation = self._situation
         waiting = [
             task
@@ -112,7 +113,7 @@ class _Moves:
             if self.active[task] not in situation.ready(task)
         ]
         begun = {task: self._begun(task) for task in waiting}
-        # Moves that have begun go on. Then come the tasks that have the fewest places to run.
+        # First the moves that have begun, then the tasks for which the fewest processes are ready.
         for task in sorted(waiting, key=lambda task: (-begun[task], len(situation.ready(task)), task)):
             wanted, process = self.active[task], self._stand_in(task)
             self.coming[task] = wanted
@@ -126,7 +127,7 @@ class _Moves:
                 self._warm_up(task, wanted, goes_on=begun[task] is _Begun.TO_RUN)
 
     def _begun(self, task: TaskId) -> _Begun:
-        """How far the process that should have a task prepares for it."""
+        """How far the process that should have a task has prepared for it."""
         holders = [
             holder
             for holder in self._situation.standby_holders.get(task, ())
@@ -137,7 +138,8 @@ class _Moves:
         return _Begun.TO_FOLLOW if holders else _Begun.NOTHING
 
     def _stand_in(self, task: TaskId) -> str:
-        """The process that has the task; else one that is to have a standby of it; else the one with the fewest."""
+        """The ready process that runs the task meanwhile: its owner; otherwise a process that is to have a standby of
+        it; otherwise the one with the least lag, then with the fewest tasks per thread."""
         situation = self._situation
         owner = situation.owners.get(task)
         standbys = self.standbys[task]
@@ -153,7 +155,7 @@ class _Moves:
         )
 
     def keep_standbys_where_ready(self) -> None:
-        """Keep a standby that is ready until the one that takes its place is, too."""
+        """Keep a ready standby until the standby that replaces it is ready, too."""
         situation = self._situation
         for task in sorted(situation.facts.replicable):
             ready = situation.ready(task)
@@ -168,8 +170,9 @@ class _Moves:
                     self._warm_up(task, process)
 
     def _warm_up(self, task: TaskId, process: str, *, goes_on: bool = False) -> None:
-        """Have a process prepare for a task, unless too many do so. One that already did so ``goes_on``, also if it was
-        the place of a standby, which has another one now: to begin anew would cost more."""
+        """Have a process warm up a task, unless there are too many warm-ups. ``goes_on``: the process has already
+        begun, as a warm-up or as a standby that is elsewhere now, and continues in any case, because to begin again
+        later would cost more."""
         if self._warm_ups_left > 0 or goes_on:
             self._warm_ups_left -= 1
             self.warm_ups[task].append(process)
@@ -186,7 +189,8 @@ class _Threads:
         self.coming: dict[str, list[TaskId]] = {member.member_id: [] for member in situation.members}
 
     def activate(self, task: TaskId, process_id: str, spread_to: AssignorMember) -> None:
-        """Give an active task to the member of the even spread; in another process, to the one that has it."""
+        """Give an active task to the member of the even spread; if the task is in another process, to a member there
+        that has it already."""
         member = spread_to
         if spread_to.process_id != process_id:
             owner = self._situation.owners.get(task)
@@ -195,13 +199,14 @@ class _Threads:
         self.active[member.member_id].append(task)
 
     def activate_within(self, task: TaskId, process_id: str, most: int) -> None:
-        """Give an active task to the member that has it, unless that has ``most``, or to the one with the fewest."""
+        """Give an active task to the member that has it already, unless this has ``most`` tasks; otherwise to the
+        member with the fewest tasks."""
         owner = self._situation.owners.get(task)
         holders = [owner] if owner is not None and len(self.active[owner.member_id]) < most else []
         self.active[self._one_of(process_id, holders).member_id].append(task)
 
     def follow(self, task: TaskId, process_id: str, into: dict[str, list[TaskId]], *, coming: bool) -> None:
-        """Give a standby or warm-up to the member that has the task, as a standby or active."""
+        """Give a standby or warm-up to a member that has the task already, as a standby or active."""
         holders = [*self._situation.standby_holders.get(task, ())]
         if task in self._situation.owners:
             holders.append(self._situation.owners[task])

@@ -37,7 +37,8 @@ class BrokerAssignor:
         shuts_down: Callable[[], bool],
         difference: Callable[[], str],
     ) -> GroupApplication:
-        """As a thread describes it. Raises ``TopologyError`` for a topology that brokers do not take."""
+        """The application as a thread describes it. Raises ``TopologyError`` for a topology that brokers do not
+        accept."""
         internal = self.built.internal_topics
         return GroupApplication(
             tuple(_subtopology(sub, internal, self.partition_count) for sub in self.built.subtopologies),
@@ -72,7 +73,7 @@ class BrokerAssignor:
         return tuple(sorted(p for task in known for p in self.inputs[task])), encode(info)
 
     def _owners(self, owners: Mapping[TopicPartition, str], threads: list[str]) -> dict[TaskId, int]:
-        """By task the index of the thread that has it."""
+        """For each task the index of the thread that has it."""
         index = {thread: number for number, thread in enumerate(threads)}
         return {
             task: index[owners[first]]

@@ -1,5 +1,5 @@
-"""What the threads of a client have in common towards the group. One of them sends what all of them know, and all know
-what one of them is told: that keeps what Kafka has to store of a group small."""
+"""The state that the threads of a client share as members of a group. One thread sends it for all of them, and one
+receives for all of them where tasks are: so Kafka has less to store for the group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 from pystreams.runtime.group.membership_data import Whereabouts
 
-#: Less than every generation of a group.
+#: Lower than every generation of a group.
 _NONE = -1
 
 
@@ -17,26 +17,40 @@ class ClientInGroup:
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._speaker = ""
+        #: The member id of each thread.
+        self._member_ids: dict[str, str] = {}
         #: The generation of the assignment that ``whereabouts`` came with.
         self._generation = _NONE
-        #: Where all tasks are, as far as a thread was told. It stays when that thread has ended.
+        #: Where all tasks are, as one of the threads has received it. It stays when that thread has ended.
         self.whereabouts = Whereabouts()
 
     def speaks(self, thread: str) -> bool:
-        """Whether this thread sends what all threads know: the first one that asks does, until it ends."""
+        """Whether this thread sends the common state of all threads: the first thread that calls this, until it
+        ends."""
         with self._mutex:
             self._speaker = self._speaker or thread
             return self._speaker == thread
 
-    def leave(self, thread: str) -> None:
-        """The thread has ended. If it was the one that speaks, another one will."""
+    def joined(self, thread: str, member_id: str) -> None:
+        """The group knows this thread as a member."""
         with self._mutex:
+            self._member_ids[thread] = member_id
+
+    def member_ids(self) -> list[str]:
+        """The member ids of all threads, as far as they have joined."""
+        with self._mutex:
+            return list(self._member_ids.values())
+
+    def leave(self, thread: str) -> None:
+        """The thread has ended. If it was the one that sends for all, another thread takes its place."""
+        with self._mutex:
+            self._member_ids.pop(thread, None)
             if self._speaker == thread:
                 self._speaker = ""
 
     def heard(self, generation: int, whereabouts: Whereabouts) -> None:
-        """A thread was told where all tasks are. It may say so late, when another one has been told of a later
-        generation: then it has no effect."""
+        """A thread has received where all tasks are. If another thread has already noted a later generation, this has
+        no effect."""
         with self._mutex:
             if generation >= self._generation:
                 self._generation, self.whereabouts = generation, whereabouts

@@ -1,4 +1,5 @@
-"""Deals tasks to places in even shares, at the least cost: a flow, in which equal tasks go together.
+"""Deals tasks to places in even shares, at the least cost: a minimum-cost flow in which tasks with equal wishes are one
+node.
 
     source ──► tasks with equal wishes ──► ways ──► places, by sub-topology ──► places ──► sink
 
@@ -18,7 +19,7 @@ from pystreams.runtime.group.flow import FlowNetwork
 
 PlaceT = TypeVar("PlaceT", bound=Hashable)
 
-#: The ways that a task may go, each with its cost.
+#: The ways (nodes of the network) that a task may take to a place, each with its cost.
 Wish: TypeAlias = tuple[tuple[Hashable, int], ...]
 
 #: For each sub-topology, its tasks by their wishes.
@@ -27,8 +28,8 @@ _Groups: TypeAlias = Mapping[int, Mapping[Wish, Sequence[TaskId]]]
 
 @dataclass(frozen=True, slots=True)
 class Places(Generic[PlaceT]):
-    """The places with their weights, and the ways that lead to several of them; each place is a way to itself, too.
-    Unless ``even_within``, only the shares of all tasks need be even."""
+    """The places with their weights, and the ways that lead to several of them; each place is also a way to itself.
+    Without ``even_within``, only the shares of all tasks together need to be even."""
 
     weights: Mapping[PlaceT, int]
     ways: Mapping[Hashable, Sequence[PlaceT]]
@@ -90,7 +91,7 @@ def _in_turn(
     start: Hashable,
     ends: Sequence[Hashable],
 ) -> Iterator[tuple[TaskId, Hashable]]:
-    """Deals the tasks that have come to ``start`` to the next nodes, in turn, as many to each as flow there."""
+    """Deals the tasks at the node ``start`` to the next nodes in turn, to each as many as flow there."""
     left = [network.flow((subtopology, start), (subtopology, end)) for end in ends]
     turn = -1
     for task in tasks:

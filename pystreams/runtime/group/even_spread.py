@@ -1,13 +1,20 @@
-"""Spreads the active tasks evenly over the processes and their threads, by preference where they are and where their
-state is.
+"""Spreads the active tasks evenly over the processes and their threads, and prefers the places where they are and where
+their state is.
 
-The rules, in this order: every task has one owner; tasks are spread evenly, within each sub-topology and over all, over
-the processes in proportion to their threads, and over the threads of each process (each gets its share, rounded down or
-up); with a rack-aware strategy, few partitions are read from another rack and few tasks change their process, weighted
-by the costs in the settings; a stateful task goes where its state is; a task stays in its process; a task stays with
-its thread. All but the first two are weighted preferences. The spread over the processes maximizes their sum
-(``even_deal``), so that only the necessary tasks change their process; then the spread over each one's threads does.
-With ``min_traffic`` a process need not get an even share of each sub-topology.
+The rules, in the order of their priority:
+
+1. Every task has one owner.
+2. Tasks are spread evenly, within each sub-topology and in total, over the processes in proportion to their threads,
+   and over the threads of each process (each gets its share, rounded down or up). With ``min_traffic`` a process need
+   not get an even share of each sub-topology.
+3. With a rack-aware strategy, few partitions are read from another rack and few tasks change their process, weighted by
+   the costs in the settings.
+4. A stateful task goes where its state is.
+5. A task stays in its process.
+6. A task stays with its thread.
+
+All but the first two are weighted preferences. The spread over the processes maximizes their sum (``even_deal``), so
+that only the necessary tasks change their process; then the spread over the threads of each process does the same.
 """
 
 from __future__ import annotations
@@ -21,15 +28,16 @@ from pystreams.ids import TaskId
 from pystreams.runtime.group.even_deal import Places, Wish, deal
 from pystreams.runtime.group.situation import Situation
 
-#: The weights of the preferences. A stateful task goes to a process that: is ready to run it, has the least lag, runs
-#: it now, keeps a standby of it, prepares to run it. A stateless one goes to the process that runs it now.
+#: The weights of the preferences. A stateful task prefers a process that, in this order of the constants: is ready to
+#: run it, has the least lag, runs it now, keeps a standby of it, prepares to run it. A stateless task prefers the
+#: process that runs it now.
 _READY: Final = 16
 _FURTHEST: Final = 6
 _SAME_PROCESS: Final = 5
 _STANDBY_PROCESS: Final = 2
 _COMING: Final = 5
 _SAME_PROCESS_STATELESS: Final = 2
-#: Within its process, a task goes to a thread that: runs it now, keeps a standby of it.
+#: Within its process, a task prefers a thread that runs it now, or keeps a standby of it.
 _SAME_THREAD: Final = 2
 _STANDBY_THREAD: Final = 1
 
@@ -39,14 +47,14 @@ _ANY_THREAD: Final = "any"
 
 @dataclass(frozen=True, slots=True)
 class _Preferences:
-    """The sums of the weights for a task: of processes, and of threads, by the index of the member."""
+    """The sums of the weights for a task: by process, and by the index of the member (thread)."""
 
     processes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     threads: dict[int, int] = field(default_factory=lambda: defaultdict(int))
 
 
 def spread_evenly(situation: Situation) -> dict[TaskId, int]:
-    """For each task the index of its member in ``situation.members``, of which there must be one."""
+    """For each task the index of its member in ``situation.members``, which must not be empty."""
     preferences = {task: _preferences(situation, task) for task in situation.tasks}
     tasks_of: dict[str, list[TaskId]] = defaultdict(list)
     for task, process_id in _over_processes(situation, preferences).items():
@@ -70,12 +78,12 @@ def _preferences(situation: Situation, task: TaskId) -> _Preferences:
         return wanted
     ready = situation.ready(task)
     for able, weight in ((ready, _READY), (situation.furthest(task), _FURTHEST)):
-        # If all processes are, this decides nothing.
+        # If this applies to all processes, it makes no difference.
         if len(able) < len(situation.processes):
             for process_id in able:
                 wanted.processes[process_id] += weight
     for holder in situation.standby_holders.get(task, ()):
-        # A standby that is far behind saves no time. It counts only if the task is to move to its process later.
+        # A standby that is far behind saves no time, so it counts only if the task is to move to its process later.
         if holder.process_id in ready:
             wanted.processes[holder.process_id] += _STANDBY_PROCESS
         elif task in holder.coming:
@@ -93,7 +101,7 @@ def _over_processes(situation: Situation, preferences: Mapping[TaskId, _Preferen
     ways: dict[Hashable, list[str]] = defaultdict(list)
     for name, rack in rack_of.items():
         ways["rack", rack].append(name)
-    # However many tasks have to give up all their other preferences for it, the least cost of racks wins.
+    # So high that a lower cost of racks is worth more than all other preferences of all tasks together.
     per_rack_cost = 1 + sum(max(wanted.processes.values(), default=0) for wanted in preferences.values())
     wishes = {
         task: _wish_for_process(situation, task, wanted, rack_of, per_rack_cost)
@@ -131,8 +139,8 @@ def _wish_for_thread(wanted: _Preferences, indexes: list[int]) -> Wish:
 def _from_full_threads(
     situation: Situation, wishes: Mapping[TaskId, Wish], process_of: Mapping[TaskId, str]
 ) -> dict[TaskId, str]:
-    """The process of each task, with another choice among tasks that have equal wishes: those leave a process whose
-    threads have the most, so that fewer of the others have to go to another of its threads."""
+    """The process of each task, with a better choice among tasks with equal wishes: the tasks of the fullest threads
+    leave a process, so that fewer of the remaining tasks have to change their thread."""
     owners = situation.owners
     equals: dict[tuple[int, Wish, str], list[TaskId]] = defaultdict(list)
     over_all, within = Counter[str](), Counter[tuple[str, int]]()

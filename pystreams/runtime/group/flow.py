@@ -14,8 +14,8 @@ class FlowNetwork:
     """Edges with bounds and a cost per unit; ``solve`` sends a given amount at the least cost.
 
     The network must be acyclic as built, and must be able to carry the amount within its upper bounds. Lower bounds are
-    kept as far as possible, before every cost. Ties go to edges added first, so the result is the same wherever it is
-    computed.
+    kept as far as possible, with priority over every cost. Ties go to edges added first, so the result is the same on
+    every member.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class FlowNetwork:
         self._to: list[int] = []
         self._room: list[int] = []
         self._cost: list[int] = []
-        #: Edges whose flow counts for a lower bound.
+        #: Edges whose flow counts toward a lower bound.
         self._forced: list[int] = []
         self._named: dict[tuple[Hashable, Hashable], list[int]] = {}
 

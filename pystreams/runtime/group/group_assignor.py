@@ -1,5 +1,5 @@
-"""The assignor in the form of the membership port: from members' bytes to partitions and plans, without side
-effects."""
+"""The assignor in the form of the membership port: it turns the members' bytes into partitions and data for each
+member, without side effects."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class Log(Protocol):
     def racks(
         self, partitions: Mapping[TaskId, Collection[TopicPartition]]
     ) -> Mapping[TaskId, Sequence[frozenset[str]]]:
-        """For each task the racks of each partition; empty: they are not known."""
+        """For each task the racks of each of its partitions; empty if they are not known."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GroupAssignor:
-    """Assigns the tasks of one topology. ``inputs`` are the input partitions of every task; ``stateful`` the tasks
-    that have stores, and ``changelogs`` the changelog partitions of those that have some, so that standbys can follow.
+    """Assigns the tasks of one topology. ``inputs`` are the input partitions of every task; ``stateful`` are the tasks
+    with stores, and ``changelogs`` the changelog partitions of the tasks that have some, which standbys can follow.
 
-    Called by whichever member leads the group; ``fingerprint``, ``topology`` (``pack_topology``) and ``settings`` are
-    its own. A group that is not balanced yet tries again after ``follow_up_ms``. ``own`` is the assignor of the
-    program, if it has one.
+    The member that leads the group calls this; ``fingerprint``, ``topology`` (``pack_topology``) and ``settings`` are
+    those of the leader. A group that is not balanced yet rebalances again after ``follow_up_ms``. ``own`` is the
+    assignor of the program, if it has one.
     """
 
     inputs: Mapping[TaskId, frozenset[TopicPartition]]
@@ -68,7 +68,7 @@ class GroupAssignor:
     own: OwnAssignor | None = None
 
     def __call__(self, members: Sequence[MemberInfo]) -> dict[str, MemberAssignment]:
-        """Assign the tasks to the members that can take part. The others get no partitions, and the reason."""
+        """Assign the tasks to the members that can take part. The others get no partitions, but the reason."""
         subscriptions, states, unreadable = self._read(members)
         refused = {member_id: AssignmentInfo(error=error) for member_id, error in unreadable.items()}
         fingerprint = _fingerprint_in_force(members, subscriptions)
@@ -92,7 +92,7 @@ class GroupAssignor:
         return result
 
     def _assign(self, members: Sequence[AssignorMember]) -> tuple[Assignment, int]:
-        """The assignment, and when to ask for the next one, if nothing else leads to it; 0: never."""
+        """The assignment, and the time (ms) after which to ask for a rebalance if none comes before; 0: never."""
         facts = self._facts(members)
         if self.own is not None and members:
             return self.own(Situation(facts, members, self.settings))
@@ -101,7 +101,7 @@ class GroupAssignor:
 
     def _facts(self, members: Sequence[AssignorMember]) -> TaskFacts:
         tasks, replicable = frozenset(self.inputs), frozenset(self.changelogs)
-        # Within one process no state moves, and all racks are alike.
+        # Within one process no state has to move, and all members are in the same rack.
         if self.log is None or len({member.process_id for member in members}) < 2:
             return TaskFacts(tasks, self.stateful, replicable)
         ends = self.log.end_sums(replicable) if replicable else {}
@@ -120,20 +120,20 @@ class GroupAssignor:
         """The data that each member gets besides its partitions."""
         shutdown = any(subscription.shutdown for subscription in subscriptions.values())
         common = AssignmentInfo(tasks=len(self.inputs), members=len(members), shutdown=shutdown)
-        told = _with_whereabouts(common, self._whereabouts(assignment, subscriptions), subscriptions)
+        to_send = _with_whereabouts(common, self._whereabouts(assignment, subscriptions), subscriptions)
         process_of = {task: member.process_id for member in members for task in member.owned}
         asks = self._who_asks(assignment)
         infos = {}
         for member in members:
             name = member.member_id
-            # The task of another process arrives when that has closed it: until then the standby goes on.
+            # Active tasks of this member that another process still runs: their standbys continue here until then.
             arriving = {
                 task
                 for task in member.standbys.intersection(assignment.active[name])
                 if process_of.get(task, member.process_id) != member.process_id
             }
             infos[name] = msgspec.structs.replace(
-                told[name],
+                to_send[name],
                 standbys=pack_tasks({*assignment.standbys[name], *assignment.warm_ups[name], *arriving}),
                 awaited=pack_tasks({*assignment.warm_ups[name], *assignment.coming[name]}),
                 coming=pack_tasks(assignment.coming[name]),
@@ -142,7 +142,7 @@ class GroupAssignor:
         return infos
 
     def _whereabouts(self, assignment: Assignment, subscriptions: Mapping[str, Subscription]) -> Whereabouts:
-        """Where the tasks with stores are: by the threads that have them, and by those that keep standbys of them."""
+        """The threads that have the tasks with stores, and those that keep standbys of them."""
         threads = sorted(assignment.active) if self.stateful else []
         return Whereabouts(
             [subscriptions[member_id].thread for member_id in threads],
@@ -155,14 +155,15 @@ class GroupAssignor:
         )
 
     def _who_asks(self, assignment: Assignment) -> str:
-        """The member that asks for the next rebalance: one that has something to fill, if there is one."""
+        """The member that asks for the next rebalance: preferably one with stores to fill."""
         filling = [m for m in sorted(assignment.active) if assignment.warm_ups[m] or assignment.coming[m]]
         return next(iter(filling or sorted(assignment.active)), "")
 
     def _read(
         self, members: Sequence[MemberInfo]
     ) -> tuple[dict[str, Subscription], dict[str, Mapping[TaskId, int]], dict[str, str]]:
-        """What the members say, the progress of the state of which they tell, and why the others cannot be read."""
+        """The subscriptions of the members, the progress of the state that they report, and why other subscriptions
+        cannot be read."""
         subscriptions: dict[str, Subscription] = {}
         states: dict[str, Mapping[TaskId, int]] = {}
         errors: dict[str, str] = {}
@@ -197,17 +198,19 @@ class GroupAssignor:
 def _with_whereabouts(
     common: AssignmentInfo, whereabouts: Whereabouts, subscriptions: Mapping[str, Subscription]
 ) -> dict[str, AssignmentInfo]:
-    """``common``, by member id, with ``whereabouts`` for one thread of each process; for every thread of a process with
-    an older version, in the fields that this version knows."""
+    """For each member ``common``; one thread of each process gets ``whereabouts``, too. Members with an older version
+    of pystreams all get it, in the fields that this version knows."""
     of_older = msgspec.structs.replace(common, **msgspec.structs.asdict(whereabouts))
-    of_told = msgspec.structs.replace(common, whereabouts=pack_whereabouts(whereabouts))
+    for_receiver = msgspec.structs.replace(common, whereabouts=pack_whereabouts(whereabouts))
     infos: dict[str, AssignmentInfo] = {}
-    told: dict[tuple[str, int, str], str] = {}
+    receivers: dict[tuple[str, int, str], str] = {}
     for member_id, said in sorted(subscriptions.items()):
         # Two processes have the same process id if a state directory was copied. Within one process the names of the
-        # threads differ, but both processes have a thread of the told one's name: so both are told.
-        told_thread = told.setdefault((said.process_id, said.worker, said.endpoint), said.thread)
-        infos[member_id] = of_older if said.worker < 0 else of_told if said.thread == told_thread else common
+        # threads differ, but both processes have a thread with the receiver's name: so both receive it.
+        receiver = receivers.setdefault((said.process_id, said.worker, said.endpoint), said.thread)
+        infos[member_id] = (
+            of_older if said.worker < 0 else for_receiver if said.thread == receiver else common
+        )
     return infos
 
 
@@ -256,7 +259,8 @@ def _assignor_member(
 
 
 def _fingerprint_in_force(members: Sequence[MemberInfo], subscriptions: Mapping[str, Subscription]) -> str:
-    """The topology that the group keeps: the one of most of the owned partitions, then of most members."""
+    """The topology that the group keeps: that of the members that own the most partitions; if equal, that of the most
+    members."""
     votes: Counter[str] = Counter()
     for member in members:
         if member.member_id in subscriptions:

@@ -1,5 +1,5 @@
-"""Logs why a thread waits for its first tasks: the group waits for members that do not answer, for example killed
-ones."""
+"""Logs why a thread waits for its first tasks: the group waits for members that do not answer, for example because they
+were killed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pystreams.errors import BrokerError
 
 log = logging.getLogger(__name__)
 
-#: A healthy group finishes a rebalance sooner, even if it delays the first one to wait for more members.
+#: A healthy group finishes a rebalance in less time, even if it delays the first one to wait for more members.
 PATIENCE_MS: Final = 10_000
 WARNING_INTERVAL_MS: Final = 15_000
 
 
 class GroupWait:
-    """Watches from before a thread joins until it has its first assignment. It lists the members at the start; those
-    that are still in the group later are the ones that the group waits for."""
+    """Watches from before a thread joins until it has its first assignment. It lists the members at the start: the
+    group waits for those of them that are still in it later."""
 
     def __init__(self, admin: Admin, group: str, session_timeout_ms: int, clock: Clock) -> None:
         self._admin = admin
@@ -57,7 +57,7 @@ class GroupWait:
         )
 
     def _members(self) -> frozenset[str]:
-        """The members of the group; empty if the log cannot list them, because this is only for a message."""
+        """The members of the group; empty if the log cannot list them, because they are only needed for a message."""
         try:
             return frozenset(self._admin.group_members(self._group))
         except BrokerError as error:

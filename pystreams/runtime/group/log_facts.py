@@ -1,4 +1,4 @@
-"""The facts that the leader of a group asks the log for, before it assigns tasks: the ends of changelogs, and racks.
+"""The facts that the leader of a group requests from the log before it assigns tasks: ends of changelogs, and racks.
 
 Source: StreamsPartitionAssignor.populateClientStatesMap, RackAwareTaskAssignor.
 """
@@ -16,7 +16,7 @@ from pystreams.ids import TaskId, TopicPartition
 
 log = logging.getLogger(__name__)
 
-#: While the leader waits for an answer, the whole group does.
+#: The timeout of a request. It is short, because the whole group waits while the leader waits.
 _PATIENCE_MS: Final = 5_000.0
 
 Partitions = Mapping[TaskId, Collection[TopicPartition]]
@@ -25,7 +25,7 @@ Racks = Mapping[TaskId, list[frozenset[str]]]
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """``changelogs`` are the changelog partitions of tasks, ``sources`` the input partitions that stand in for one."""
+    """``changelogs`` are the changelog partitions of tasks, ``sources`` the input partitions that take their place."""
 
     admin: Admin
     group: str
@@ -33,8 +33,8 @@ class LogFacts:
     sources: Partitions
 
     def end_sums(self, tasks: Collection[TaskId]) -> Mapping[TaskId, int] | None:
-        """For each task the sum of the end offsets of its changelogs; of an input, the committed offset. None: the log
-        did not answer."""
+        """For each task the sum of the end offsets of its changelogs; an input that takes the place of a changelog
+        counts with its committed offset. None: the log did not answer."""
         wanted = [partition for task in tasks for partition in self.changelogs.get(task, ())]
         try:
             ends = dict(self.admin.end_offsets(wanted, _PATIENCE_MS))

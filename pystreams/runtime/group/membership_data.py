@@ -1,11 +1,11 @@
 """The data that members of a group exchange in the opaque bytes of the membership protocol.
 
-A version byte, then a MessagePack map. Unknown entries are skipped and missing ones have defaults, so more can
-join without a new version; the version changes only when an old reader would misunderstand.
+The format is a version byte, then a MessagePack map. Unknown entries are skipped and missing ones have defaults, so new
+entries need no new version; the version changes only if an old reader would misunderstand the data.
 
-Kafka keeps what all members of a group send and get in one record of 1 MB. So what grows with the whole application is
-told once for each process, and deflated: the state on its disk (``Subscription.on_disk``), and where all tasks are
-(``AssignmentInfo.whereabouts``).
+Kafka keeps all data that the members of a group send and receive in one record of 1 MB. So the data that grows with the
+whole application is sent only once for each process, and deflated: the state on its disk (``Subscription.on_disk``),
+and where all tasks are (``AssignmentInfo.whereabouts``).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ VERSION = 1
 #: How an ``AssignmentInfo.error`` ends if the member's topology is the reason.
 OTHER_TOPOLOGY: Final = "differs from the one that the group runs"
 
-#: No more bytes are inflated, because a few bad ones could otherwise fill the memory. A hundred thousand tasks need a
-#: tenth of this.
+#: The most bytes that are inflated, because a few malicious bytes could otherwise fill the memory. A hundred thousand
+#: tasks need a tenth of this.
 _INFLATED_BYTES_MAX: Final = 16 * 2**20
 _OFFSET_BYTES: Final = 8
-#: zlib makes shorter blocks with a lower level, and chooses a code for each: so names and numbers, which have no bytes
-#: in common, get different codes.
+#: With a lower level zlib makes shorter blocks, each with its own code. So names and numbers, which have few bytes in
+#: common, get different codes.
 _MEM_LEVEL: Final = 4
 
 #: Tasks, as the partitions of each sub-topology.
@@ -86,15 +86,15 @@ class Whereabouts(msgspec.Struct, frozen=True, array_like=True):
 class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     """The data that a thread sends when it joins.
 
-    ``reached`` holds, by sub-topology and partition, the progress of the tasks whose stores this thread fills (the sum
-    of their stores' changelog offsets). ``on_disk`` (``pack_offsets``) holds that of the other state on its process'
-    disk; one thread of each process sends it. ``worker`` is a number that tells apart the processes that share a disk,
-    and so have one ``process_id`` (-1: the member has an older version of pystreams, which does not send it).
+    ``reached`` has, by sub-topology and partition, the progress of the tasks whose stores this thread fills (the sum of
+    their stores' changelog offsets). ``on_disk`` (``pack_offsets``) has the progress of the other state on its process'
+    disk; one thread of each process sends it. ``worker`` distinguishes the processes that share a disk, and therefore
+    have the same ``process_id`` (-1: the member has an older version of pystreams, which does not send it).
     ``standbys`` are the standby tasks of this thread, ``coming`` those of them that it is to run when they are ready,
-    ``restoring`` the assigned tasks that do not run yet. ``tags`` and ``rack`` say where the process is, ``endpoint``
-    where its queries are answered, ``pystreams`` and ``python`` the versions that it runs. ``shutdown`` asks the whole
-    application to stop. One thread of each process sends its ``topology`` (``pack_topology``) if the group is small,
-    so that a leader with another one can pass it on to members that it refuses.
+    ``restoring`` the assigned tasks that do not run yet. ``tags`` and ``rack`` are the place of the process,
+    ``endpoint`` is the address at which it answers queries, ``pystreams`` and ``python`` are its versions. ``shutdown``
+    asks the whole application to stop. If the group is small, one thread of each process sends its ``topology``
+    (``pack_topology``), so that a leader with another topology can pass it on to members that it refuses.
     """
 
     fingerprint: str
@@ -126,8 +126,9 @@ class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     Members with an older version, which do not know that field, get the fields of ``Whereabouts`` instead:
     ``threads``, ``endpoints``, ``owners``, ``followers``.
 
-    ``standbys`` are the tasks whose stores the thread is to keep filled. When those in ``awaited`` are filled, it asks
-    for a rebalance; then it is to run those in ``coming``. In any case it asks after ``follow_up_ms``; 0: it does not.
+    ``standbys`` are the tasks whose stores the thread is to keep up to date. When the tasks in ``awaited`` are ready,
+    the thread asks for a rebalance, which then gives it the tasks in ``coming``. It asks after ``follow_up_ms`` in any
+    case; 0: there is no such time.
     """
 
     tasks: int = 0
@@ -168,8 +169,8 @@ def pack_reached(offsets: Mapping[TaskId, int]) -> dict[int, dict[int, int]]:
 
 
 class _Offsets(msgspec.Struct, frozen=True, array_like=True):
-    """Tasks and their offsets. The offsets' first bytes come first, then all second ones, and so on: those that are
-    alike are then neighbours, and deflate to little."""
+    """Tasks and their offsets. The first bytes of all offsets come first, then all second bytes, and so on: so similar
+    bytes are neighbours, and are compressed well."""
 
     tasks: PackedTasks
     offsets: bytes
@@ -186,7 +187,7 @@ def pack_offsets(offsets: Mapping[TaskId, int]) -> bytes:
 
 
 def state_of(said: Subscription) -> dict[TaskId, int]:
-    """The progress of all state of which a thread has told: what it fills, and what else is on its process' disk.
+    """The progress of all state that a thread reports: of the stores that it fills, and of others on its process' disk.
     Raises ``TopologyError`` for bytes that cannot be read."""
     reached = {TaskId(sub, partition): at for sub, of in said.reached.items() for partition, at in of.items()}
     if not said.on_disk:
@@ -205,7 +206,7 @@ def pack_whereabouts(whereabouts: Whereabouts) -> bytes:
 
 
 def whereabouts_of(info: AssignmentInfo) -> Whereabouts:
-    """Where all tasks are, as far as a thread is told; empty if another thread of its process is. Raises
+    """Where all tasks are, as a thread has received it; empty if another thread of its process receives it. Raises
     ``TopologyError`` for bytes that cannot be read."""
     if info.whereabouts:
         return _inflated(info.whereabouts, Whereabouts)
@@ -221,7 +222,7 @@ def pack_topology(shape: Any) -> bytes:
 
 
 def unpack_topology(packed: bytes) -> Any:
-    """The result of ``fingerprint.shape`` again. Raises ``TopologyError`` for bytes that are not a topology."""
+    """The result of ``fingerprint.shape`` from its bytes. Raises ``TopologyError`` for bytes that are no topology."""
     try:
         return json.loads(_content(packed))
     except (ValueError, zlib.error) as error:

@@ -21,7 +21,7 @@ from pystreams.task_assignor import ApplicationState, ProcessState, TaskAssignme
 
 @dataclass(frozen=True, slots=True)
 class OwnAssignor:
-    """The assignor of the setting ``task_assignor_class``, with what it gets to know of the tasks."""
+    """The assignor of the setting ``task_assignor_class``, with the facts about the tasks that it gets."""
 
     assign: Callable[[ApplicationState], object]
     tasks: Mapping[TaskId, TaskInfo]
@@ -72,7 +72,7 @@ def own_assignor(given: Any, tasks: Mapping[TaskId, TaskInfo], config: StreamsCo
 
 
 def why_invalid(given: TaskAssignment, situation: Situation) -> str:
-    """Why an assignment is invalid; empty if it is not."""
+    """The reason why an assignment is invalid; empty if it is valid."""
     processes = situation.processes.keys()
     active = Counter(task for tasks in given.active.values() for task in tasks)
     followed = {task for tasks in given.standbys.values() for task in tasks}

@@ -23,6 +23,6 @@ def _difference(info: AssignmentInfo, in_use: TopologyInUse) -> str:
         difference = in_use.difference_from(unpack_topology(info.topology))
         return f"the first difference: {difference}" if difference else ""
     if difference := in_use.difference_from():
-        # The group may run yet another one: its topology is not known.
+        # The group may run another topology than the one that ran last here: it has not sent its topology.
         return f"the first difference to the topology that ran last: {difference}"
     return "where they differ is not known: the members have not sent their topologies, as they do not in a large group"

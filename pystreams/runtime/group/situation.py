@@ -1,5 +1,5 @@
-"""The facts from which an assignment is made: the tasks, the members, how far the state of the tasks is in which
-process, and the settings."""
+"""The facts from which an assignment is made: the tasks, the members, the progress of the tasks' state in each process,
+and the settings."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ UNKNOWN_LAG: Final = 2**63 - 1
 class AssignorMember:
     """A member as the assignor sees it: a thread.
 
-    ``owned`` are the tasks that it holds, of which those in ``restoring`` do not run yet, and ``standbys`` those whose
-    stores it keeps filled; of these, it should run those in ``coming`` as soon as it is ready. ``state`` is the
-    progress (sum of changelog offsets) of the tasks' state on its process' disk, as the member reported it: members of
-    one process share the disk, so the report of one is valid for all. ``tags`` and ``rack`` say where the process is.
+    ``owned`` are the tasks that it holds; those in ``restoring`` do not run yet. ``standbys`` are the tasks whose
+    stores it keeps up to date; it is to run those in ``coming`` as soon as it is ready. ``state`` is the progress (sum
+    of changelog offsets) of the tasks' state on its process' disk, as the member reported it: members of one process
+    share the disk, so the report of one is valid for all. ``tags`` and ``rack`` are the place of the process.
     """
 
     member_id: str
@@ -78,12 +78,12 @@ class AssignorSettings:
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """The tasks of the topology. ``stateful`` have stores; ``replicable`` are those of them that have changelogs, so
-    that standbys can follow.
+    """The tasks of the topology. ``stateful`` have stores; ``replicable`` are those of them that have changelogs, which
+    standbys can follow.
 
-    ``ends`` are the sums of the end offsets of their changelogs; None: the log did not say. ``racks`` are, for
-    each input partition of a task, the racks of its replicas, and ``changelog_racks`` the same for its changelogs; both
-    are empty if the racks are not known, or do not matter.
+    ``ends`` are the sums of the end offsets of their changelogs; None: the log did not answer. ``racks`` has for each
+    input partition of a task the racks of its replicas, and ``changelog_racks`` has them for its changelogs; both are
+    empty if the racks are not known, or do not matter.
     """
 
     tasks: frozenset[TaskId]
@@ -115,7 +115,7 @@ class ProcessFacts:
 
 
 class Situation:
-    """The whole, and what follows from it. The same for any order of the members."""
+    """All facts, and the values that are derived from them. They do not depend on the order of the members."""
 
     def __init__(
         self, facts: TaskFacts, members: Sequence[AssignorMember], settings: AssignorSettings
@@ -130,9 +130,9 @@ class Situation:
         for member in self.members:
             by_process[member.process_id].append(member)
         self.processes = {name: ProcessFacts(name, tuple(of)) for name, of in by_process.items()}
-        #: The member that holds a task; if two say so, the first.
+        #: The member that holds a task; if two members claim it, the first.
         self.owners: dict[TaskId, AssignorMember] = {}
-        #: The members that keep the stores of a task filled.
+        #: The members that keep the stores of a task up to date.
         self.standby_holders: dict[TaskId, list[AssignorMember]] = defaultdict(list)
         for member in self.members:
             for task in member.owned & facts.tasks:
@@ -166,8 +166,8 @@ class Situation:
         return "" if owner is None or task in owner.restoring else owner.process_id
 
     def lags(self, task: TaskId) -> Mapping[str, int]:
-        """For each process the number of changelog records that it would have to read. Without end offsets, they are
-        counted from the process that has got furthest."""
+        """For each process the number of changelog offsets that it would have to read. Without end offsets, the lag is
+        the distance to the process with the most progress."""
         found = self._lags.get(task)
         if found is None:
             runs_on = self.runs_on(task)
@@ -179,7 +179,7 @@ class Situation:
     def _lag_behind_ends(self, task: TaskId, process_id: str) -> int:
         assert self.facts.ends is not None
         end, reached = self.facts.ends.get(task, 0), self._reached.get(task, {}).get(process_id, 0)
-        # State that is ahead of its changelog is of another changelog, and is restored from the beginning.
+        # State that is ahead of its changelog comes from another changelog, and is restored from the beginning.
         return end - reached if reached <= end else end
 
     def _lag_behind_furthest(self, task: TaskId, process_id: str) -> int:
@@ -187,8 +187,8 @@ class Situation:
         return max(reached.values()) - reached[process_id] if process_id in reached else UNKNOWN_LAG
 
     def ready(self, task: TaskId) -> frozenset[str]:
-        """The processes that could run the task at once: those within ``acceptable_recovery_lag``; if there is none,
-        those that have got furthest. Source: HighAvailabilityTaskAssignor.tasksToCaughtUpClients."""
+        """The processes that could run the task at once: those within ``acceptable_recovery_lag``; if there are none,
+        those with the least lag. Source: HighAvailabilityTaskAssignor.tasksToCaughtUpClients."""
         found = self._ready.get(task)
         if found is None:
             lags = self.lags(task)
@@ -198,7 +198,7 @@ class Situation:
         return found
 
     def furthest(self, task: TaskId) -> frozenset[str]:
-        """The processes with the least lag. All of them, if nobody has anything."""
+        """The processes with the least lag; all processes if none has any state of the task."""
         lags = self.lags(task)
         least = min(lags.values())
         return frozenset(process for process, lag in lags.items() if lag == least)

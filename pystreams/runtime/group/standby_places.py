@@ -1,8 +1,8 @@
-"""Places the standby replicas: for each task with changelogs, processes that keep its stores filled.
+"""Places the standby replicas: chooses for each task with changelogs the processes that keep its stores up to date.
 
-A standby is never in the process of its active task, nor two of one task in a process. They are spread over the client
-tags as far as these differ; then a standby stays where it is, or goes where the state is; at last, as few as possible
-move from processes with many tasks per thread to those with few.
+A standby is never in the process of its active task, and no process has two standbys of one task. First, standbys are
+spread over the client tags as far as these differ; then, a standby stays where it is, or goes where the state is; last,
+as few as possible move from processes with many tasks per thread to processes with few.
 
 Source: KIP-708, ClientTagAwareStandbyTaskAssignor, ClientState.
 """
@@ -67,7 +67,7 @@ class StandbyPlaces:
             )
 
     def keep(self) -> None:
-        """Let standbys stay where they are, or where the state is complete."""
+        """Place standbys in processes that already have the task, where the tags permit it."""
         for task in self._tasks:
             now = self._now(task)
             while len(self.standbys[task]) < self._wanted:
@@ -94,7 +94,7 @@ class StandbyPlaces:
         )
 
     def fill(self) -> None:
-        """Place what is missing: one standby of each task, then the next one of each."""
+        """Place the missing standbys: first one of each task, then the next one of each."""
         for count in range(1, self._wanted + 1):
             for task in self._tasks:
                 if len(self.standbys[task]) < count:
@@ -113,15 +113,15 @@ class StandbyPlaces:
         return min(self._free(task), key=preference)
 
     def level(self) -> None:
-        """Move standbys from processes with many tasks per thread to those with few, while that makes them more alike
-        and no standby comes nearer to another one by its tags."""
+        """Move standbys from processes with many tasks per thread to those with few, as long as that makes the loads
+        more equal and no standby gets more tags in common with another one."""
         while self._level_two():
             pass
 
     def _level_two(self) -> bool:
         by_load = sorted(self._processes, key=lambda process: (self._load(process), process))
         for source in reversed(by_load):
-            #: Tags of processes that were tried: one with the same tags and more tasks would give the same.
+            #: Tags of processes that were tried: another process with the same tags would give the same result.
             tried: list[Mapping[str, str]] = []
             for target in by_load:
                 if self._load(source) <= self._load(target, 1):
@@ -169,7 +169,7 @@ class StandbyPlaces:
         return (self._tasks_of[process] + more) / self._processes[process].threads
 
     def _taken(self, task: TaskId) -> set[tuple[str, str]]:
-        """The tags of the processes that have the task already, without those of which all values are in use."""
+        """The tags of the processes that have the task already, except tags of which all values are in use."""
         used = [self._tags[process] for process in self._used(task)]
         taken = set[tuple[str, str]]()
         for tag, values in self._values.items():

@@ -1,4 +1,4 @@
-"""What a thread sends the group: a pure function of what it knows."""
+"""Makes the data that a thread sends the group, with a pure function."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TOPOLOGIES_BYTES_MAX: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class OwnTasks:
-    """The tasks of a thread: its standbys, those that it was assigned and that do not run yet, and the progress of
-    those whose stores it fills."""
+    """The tasks of a thread: its standbys, the assigned tasks that do not run yet, and the progress of the tasks whose
+    stores it fills."""
 
     standbys: frozenset[TaskId] = frozenset()
     restoring: frozenset[TaskId] = frozenset()
@@ -35,28 +35,29 @@ class OwnTasks:
 
 @dataclass(frozen=True, slots=True)
 class OfProcess:
-    """What one thread sends for all threads of its process: the progress of all state on the disk, and the topology
-    (``pack_topology``). Threads that do not speak for the others have an empty one."""
+    """The data that one thread sends for all threads of its process: the progress of all state on the disk, and the
+    topology (``pack_topology``). It is empty for the other threads."""
 
     on_disk: Mapping[TaskId, int] = field(default_factory=dict)
     topology: bytes = b""
 
 
 def subscription_now(
-    base: Subscription, told: AssignmentInfo, own: OwnTasks, of_process: OfProcess, task_count: int
+    base: Subscription, received: AssignmentInfo, own: OwnTasks, of_process: OfProcess, task_count: int
 ) -> Subscription:
-    """What a thread sends now. ``base`` has all that does not depend on tasks, such as the thread's name; ``told`` is
-    what came with its last assignment; ``task_count`` is the number of tasks of the application."""
+    """The subscription that a thread sends now. ``base`` has the fields that do not depend on tasks, such as the
+    thread's name; ``received`` is the data of its last assignment; ``task_count`` is the number of tasks of the
+    application."""
     others = {task: of_process.on_disk[task] for task in of_process.on_disk.keys() - own.reached}
     # Before a thread knows the group, there may be a member for each task.
-    members = told.members or task_count
+    members = received.members or task_count
     small = len(of_process.topology) * members <= TOPOLOGIES_BYTES_MAX
     return msgspec.structs.replace(
         base,
         reached=pack_reached(own.reached),
         on_disk=pack_offsets(others),
         standbys=pack_tasks(own.standbys),
-        coming=pack_tasks(own.standbys & unpack_tasks(told.coming)),
+        coming=pack_tasks(own.standbys & unpack_tasks(received.coming)),
         restoring=pack_tasks(own.restoring),
         topology=of_process.topology if small else b"",
     )

@@ -1,4 +1,4 @@
-"""Answers of queries, and the demands of those who ask."""
+"""Answers of queries, and the demands of callers on them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from pystreams.runtime.queries.position import Position
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-#: ``latest``: the stream thread reads between two steps, and sees all that it has processed.
-#: ``committed``: the calling thread reads the last commit, and waits for nobody.
+#: ``latest``: the stream thread reads between two steps, and sees all records that it has processed.
+#: ``committed``: the calling thread reads the last commit without waiting.
 Freshness: TypeAlias = Literal["latest", "committed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """The demands of a caller on answers. ``at_least``: they must include the input up to this position, and may wait
-    for it for ``timeout_ms``. ``standbys``: standbys may answer where no task runs here."""
+    """The demands of a caller on answers. ``at_least``: answers must include the input up to this position; a read
+    waits for it for up to ``timeout_ms``. ``standbys``: standbys may answer for partitions without a running task
+    here."""
 
     freshness: Freshness = "latest"
     standbys: bool = False
@@ -33,7 +34,7 @@ class Demands:
     def of(
         cls, freshness: Freshness, at_least: Position | None, timeout_ms: float, *, standbys: bool
     ) -> Demands:
-        """Checked. Raises ``StateError`` for an unknown freshness, and for one that standbys do not have."""
+        """The demands, checked. Raises ``StateError`` for an unknown freshness, and for standbys with ``latest``."""
         if freshness not in get_args(Freshness):
             raise StateError(
                 f"{freshness!r} is not a freshness of answers",
@@ -50,10 +51,11 @@ class Demands:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[R_co]):
-    """A result from one partition of a store, or, if a key was in none of them, from several (``partition`` None).
+    """A result from one partition of a store. If a key is in none of several partitions, it is the result from all of
+    them (``partition`` None).
 
-    ``position`` is the input that the store contains; a standby does not know it. ``standby``: a standby has answered,
-    whose stores are ``lag`` records behind the changelog (None: not known yet).
+    ``position`` is the input that the store contains; a standby does not know it. ``standby``: a standby has answered;
+    its stores are ``lag`` records behind the changelog (None: not known yet).
     """
 
     result: R_co
@@ -64,7 +66,7 @@ class Answer(Generic[R_co]):
 
 
 class Answers(NamedTuple, Generic[R]):
-    """The answers by partition, and where the store's partitions are."""
+    """The answers by partition, and the places of the store's partitions."""
 
     by_partition: dict[int, Answer[R]]
     found: Found

@@ -1,4 +1,4 @@
-"""Reads of the last commit, by the calling thread: of tasks that run in this process, and of its standbys."""
+"""Reads of the last commit by the calling thread, from the tasks that run in this process and from its standbys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pystreams.state.committed import CommittedAnswer
 
 R = TypeVar("R")
 
-#: While a reader waits for a commit, the thread is asked for it again at this interval.
+#: While a reader waits for a commit, it repeats its request for one at this interval.
 _ASK_EVERY_MS: Final = 50.0
 
 
@@ -46,9 +46,9 @@ def committed_answers(
     read: Callable[[Any], R],
     only: Collection[int] | None = None,
 ) -> Answers[R]:
-    """The results of ``read`` for the store of each task of a sub-topology that can be read here; ``only``: of these
-    partitions. ``whereabouts`` is asked where the others are. Raises ``StateError`` if one of them does not reach the
-    demanded position in time."""
+    """The results of ``read`` for the store of each task of a sub-topology that can be read here; ``only``: only of
+    these partitions. ``whereabouts`` returns the places of the others. Raises ``StateError`` if a task does not reach
+    the demanded position in time."""
     readable = _readable(subtopology, threads, standbys=demands.standbys)
     deadline = Deadline(clock, demands.timeout_ms)
     answers: dict[int, Answer[R]] = {}
@@ -75,8 +75,8 @@ def committed_at_once(
     partitions: Collection[int],
     read: Callable[[Any], R],
 ) -> dict[int, Answer[R]]:
-    """By partition, the result of ``read`` for the store of each of these tasks that runs here, and is not about to
-    change what it would read."""
+    """By partition, the result of ``read`` for the store of each of these tasks that runs here and is not just
+    committing its stores."""
     answers: dict[int, Answer[R]] = {}
     for partition, task in _of_partitions(subtopology, threads, partitions):
         found = task.state.committed_stores.read_at_once(store, read)
@@ -88,14 +88,14 @@ def committed_at_once(
 def commit_marks(
     subtopology: int, threads: Sequence[StreamThread], partitions: Collection[int]
 ) -> dict[int, object]:
-    """By partition, of those of these tasks that run here, an object: readers read the same as long as it is the
-    same."""
+    """By partition an object for each of these tasks that runs here. As long as it is the same object, readers read the
+    same content."""
     tasks = _of_partitions(subtopology, threads, partitions)
     return {partition: task.state.committed_stores.mark for partition, task in tasks}
 
 
 def reads_at_once(store: str, subtopology: int, threads: Sequence[StreamThread]) -> bool:
-    """Whether no task of a sub-topology is about to change what its readers would read."""
+    """Whether no task of a sub-topology is just committing its stores, so that a read does not wait."""
     running = _running(subtopology, threads)
     return all(task.state.committed_stores.reads_at_once(store) for task in running)
 
@@ -124,7 +124,7 @@ def _of_partitions(
 
 
 def _readable(subtopology: int, threads: Sequence[StreamThread], *, standbys: bool) -> dict[int, _Readable]:
-    """By partition, what can be read: the running task rather than a standby."""
+    """By partition the task that can be read: preferably the running task, otherwise a standby."""
     found: dict[int, _Readable] = {}
     for thread in threads:
         tasks = thread.tasks
@@ -143,7 +143,8 @@ def _readable(subtopology: int, threads: Sequence[StreamThread], *, standbys: bo
 def _read(
     one: _Readable, store: str, read: Callable[[Any], R], at_least: Position, deadline: Deadline
 ) -> CommittedAnswer[R] | None:
-    """None: the task is not here any more. ``read`` may take long: it is called once, when the position is reached."""
+    """The answer of one task; None: the task is not here any more. ``read`` may take long, so it is called only once,
+    when the position is reached."""
     if not one.task.is_open:
         return None
     committed = one.task.state.committed_stores

@@ -1,5 +1,5 @@
-"""Questions of an event loop to stream threads. Those that come while a thread is at work are asked in one call, and
-their answers come back in one: to change between threads takes longer than to read a key."""
+"""Questions of an event loop to stream threads. The questions that come while a thread is at work are sent in one call,
+and their answers come back in one, because a switch between threads takes longer than a read of a key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Asked: TypeAlias = tuple[Callable[[TaskManager], Any], "asyncio.Future[Any]"]
 
 
 class GatheredReads:
-    """Used in one event loop."""
+    """The questions of one event loop."""
 
     def __init__(self) -> None:
         self._waiting: dict[StreamThread, list[_Asked]] = {}
@@ -30,7 +30,7 @@ class GatheredReads:
         self._lock = threading.Lock()
 
     async def ask(self, thread: StreamThread, question: Callable[[TaskManager], R]) -> R:
-        """The answer of a thread, which it gives between two steps of its work. Raises what the question raises, and
+        """The answer of a thread, which it gives between two steps of its work. Raises the errors of the question, and
         ``StateError`` if the thread ends before."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[R] = loop.create_future()
@@ -47,14 +47,15 @@ class GatheredReads:
         found: list[tuple[asyncio.Future[Any], Any]] = []
         for question, answer in self._taken(thread):
             try:
-                # Nobody may wait for it any more.
+                # A cancelled question is not asked, because nobody waits for its answer.
                 found.append((answer, None if answer.cancelled() else question(tasks)))
             except Exception as error:  # noqa: BLE001 - belongs to the one who asked
                 found.append((answer, error))
         return found
 
     def _bring(self, loop: asyncio.AbstractEventLoop, thread: StreamThread, done: Future[Any]) -> None:
-        """Called by the stream thread, or by whoever finds that it has ended."""
+        """Give the answers to the event loop. Called by the stream thread, or by the thread that finds that it has
+        ended."""
         error = done.exception()
         found = done.result() if error is None else [(answer, error) for _, answer in self._taken(thread)]
         try:

@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 
 class GlobalLocalStore(LocalStore):
-    """A global store, which the calling thread reads in its present state. Every process has all of it.
+    """A global store, which the calling thread reads in its present state. Every process has all of its partitions.
 
     Every method raises ``StateError`` before the store is filled and after the client has ended.
     """
@@ -91,7 +91,7 @@ def local_store(
     placed = placing(built, name, inputs, partitioner)
 
     def whereabouts() -> Whereabouts:
-        # A process without threads is told nothing any more: what it knows may be old.
+        # A process without threads receives no assignments any more, so its information may be outdated.
         return Whereabouts() if context is None or not threads() else context.in_group.whereabouts
 
     return LocalStore(name, threads, whereabouts, placed, clock, demands, headers=headers)

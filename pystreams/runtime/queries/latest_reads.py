@@ -1,4 +1,4 @@
-"""Reads of what stream threads have processed so far, by these threads themselves, between two steps of their work."""
+"""Reads of the latest state: the stream threads themselves read their stores, between two steps of their work."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pystreams.state.iterators import read_to_end
 
 R = TypeVar("R")
 
-#: The pause before a thread is asked again that has not reached a position.
+#: The pause before asking again a thread that has not reached a position.
 _PAUSE_S: Final = 0.005
 
 
 class _Reply(NamedTuple, Generic[R]):
-    """A thread's reply: the answers of its tasks by partition or, if some have not reached the demanded position, what
-    these miss."""
+    """A thread's reply: the answers of its tasks by partition or, if some have not reached the demanded position, the
+    offsets that they lack."""
 
     answers: dict[int, Answer[R]]
     missing: dict[int, dict[TopicPartition, int]]
@@ -44,16 +44,16 @@ def latest_answers(
     read: Callable[[Any], R],
     only: Collection[int] | None = None,
 ) -> Answers[R]:
-    """The results of ``read`` for the store of each task of a sub-topology that runs here; ``only``: of these
-    partitions, for which no other threads are asked than those that have them. ``whereabouts`` is asked where the
-    others are. Raises ``StateError`` if one of them does not reach the demanded position in time, or a thread is busy
-    for the whole time."""
+    """The results of ``read`` for the store of each task of a sub-topology that runs here; ``only``: only of these
+    partitions, so that only the threads that have them are asked. ``whereabouts`` returns the places of the others.
+    Raises ``StateError`` if a task does not reach the demanded position in time, or if a thread is busy for the whole
+    time."""
     deadline = Deadline(clock, demands.timeout_ms)
     question = _question(store, subtopology, demands, read, only)
     asked = [thread for thread in threads if only is None or _running(subtopology, [thread]) & {*only}]
     answers = _when_reached(store, asked, question, deadline)
     if asked and only is not None and not answers.keys() >= {*only}:
-        # A task may have gone to another thread meanwhile.
+        # A task may have moved to another thread meanwhile.
         answers |= _when_reached(store, [one for one in threads if one not in asked], question, deadline)
     others = set() if only is None else _running(subtopology, threads).difference(only)
     return Answers(answers, found_in(subtopology, threads, answers.keys() | others, whereabouts()))
@@ -66,8 +66,8 @@ def latest_call(
     read: Callable[[Any], R],
     partition: int,
 ) -> tuple[StreamThread, Callable[[TaskManager], Answer[R] | None]] | None:
-    """The thread that runs the task of a partition, and what to have it call, which gives the result of ``read``, or
-    None if the task has gone meanwhile. None if the task does not run here."""
+    """The thread that runs the task of a partition, and the function that this thread must call. The function returns
+    the result of ``read``, or None if the task has moved meanwhile. None if the task does not run here."""
     thread = next((one for one in threads if partition in _running(subtopology, [one])), None)
     if thread is None:
         return None
@@ -141,7 +141,7 @@ def _when_reached(
 def _asked(
     threads: Sequence[StreamThread], question: Callable[[TaskManager], _Reply[R]], deadline: Deadline
 ) -> list[_Reply[R]] | None:
-    """The replies of the threads. None: one of them has not replied before the deadline. Raises what a read raises."""
+    """The replies of the threads. None: one of them has not replied before the deadline. Raises the errors of reads."""
     asked = [thread.call(question) for thread in threads]
     try:
         done, late = wait(asked, deadline.remaining_ms() / 1000, FIRST_EXCEPTION)
@@ -149,7 +149,7 @@ def _asked(
             one.result()
         return None if late else [one.result() for one in asked]
     finally:
-        # A thread that is busy would otherwise read later for nobody.
+        # Otherwise a busy thread would later read for a caller that has gone.
         for one in asked:
             one.cancel()
 

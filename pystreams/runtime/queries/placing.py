@@ -21,8 +21,9 @@ KeyPartitioner: TypeAlias = Callable[[bytes, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The places of a store's partitions. ``here``: of tasks that run in this process. ``arriving``: of tasks that were
-    assigned to it and do not run yet. ``owners``: the member of each partition, if the group has announced it."""
+    """The places of a store's partitions. ``here``: the partitions of tasks that run in this process. ``arriving``: the
+    partitions of tasks that were assigned to it and do not run yet. ``owners``: the member of each partition, if the
+    group has sent it."""
 
     here: Collection[int] = ()
     arriving: Collection[int] = ()
@@ -63,7 +64,7 @@ class Placing:
         return None if self.partitioner is None else self.partition_of(key, self.partitioner)
 
     def require_inputs(self, position: Collection[TopicPartition]) -> None:
-        """Raises ``StateError`` if a position is one in topics that the store's tasks do not read."""
+        """Raises ``StateError`` if a position names topics that the store's tasks do not read."""
         if not position:
             return
         others = {place.topic for place in position}.difference(self.topics)
@@ -76,18 +77,19 @@ class Placing:
             )
 
     def partition_of(self, key: Any, partitioner: KeyPartitioner) -> int | None:
-        """The partition that a partitioner gives a key; None if the key cannot be written, or there is none."""
+        """The partition that a partitioner gives a key; None if the key cannot be serialized, or there is no
+        partition."""
         if not self.partitions or key is None or isinstance(key, Windowed):
             return None
         try:
-            # In the bytes with which the input brings it, because these have decided its partition.
+            # Serialize the key as in the input, because these bytes have decided its partition.
             data = self.spec.key_serde.key_serializer(min(self.topics, default=self.spec.name))(key)
         except Exception:  # noqa: BLE001 - the store itself raises for a key that it cannot serialize
             return None
         return partitioner(data, self.partitions)
 
     def require_absent(self, key: Any, found: Found) -> None:
-        """The key is not in the partitions of this process. Raises ``StateError`` unless it cannot be in another
+        """Called for a key that is not in the partitions of this process. Raises ``StateError`` if it may be in another
         process."""
         if self.partitions and len(found.here) == self.partitions:
             return

@@ -1,4 +1,5 @@
-"""How far the input is that an answer includes. Source: KIP-796, org.apache.kafka.streams.query.Position."""
+"""The position in the input up to which an answer includes the records. Source: KIP-796,
+org.apache.kafka.streams.query.Position."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from pystreams.ids import TopicPartition
 
 
 class Position(dict[TopicPartition, int]):
-    """By input partition, the offset before which an answer includes all records: that of the next record.
+    """For each input partition, the offset of the next record: an answer includes all records before it.
 
-    Java's has the offset of the last record included, one less."""
+    The position of Java has the offset of the last included record, which is lower by one."""
 
     @classmethod
     def containing(cls, records: Iterable[tuple[str, int, int]]) -> Position:
@@ -32,7 +33,8 @@ class Position(dict[TopicPartition, int]):
         return Position({place: offset for place, offset in self.items() if place.partition == number})
 
     def missing(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """By partition how many offsets are missing to this position; none of those that have reached it."""
+        """By partition the number of offsets that are missing up to this position; without partitions that have reached
+        it."""
         return {
             place: offset - offsets.get(place, 0)
             for place, offset in sorted(self.items())

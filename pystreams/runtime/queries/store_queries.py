@@ -30,10 +30,10 @@ class LocalStore:
     """The part of a store in this process: the partitions whose tasks run here (see ``partitions``). Headers are shown
     if the store was requested with headers.
 
-    ``freshness`` says who reads (see ``Streams.store``). With ``latest`` the tasks' own threads read between two
-    rounds: a read sees complete updates, including cached ones, and waits for the threads' current round (tens of
-    milliseconds; of an idle thread a few). With ``committed`` the calling thread reads the last commit of each task.
-    Either way an answer contains whole commits of a task; tasks commit independently of each other.
+    ``freshness`` decides which thread reads (see ``Streams.store``). With ``latest`` the tasks' own threads read
+    between two steps: a read sees complete updates, including cached ones, and waits for the thread's current step
+    (tens of milliseconds; a few if the thread is idle). With ``committed`` the calling thread reads the last commit of
+    each task as a whole. Tasks commit independently of each other.
 
     A read of one key raises ``StateError`` if the key may be in another process, and never reports it as absent; the
     error names the partition and its owner. Reads of many keys cover the partitions in this process, task by task.
@@ -54,9 +54,9 @@ class LocalStore:
     ) -> None:
         self._name = name
         self._threads = threads
-        #: Where the group has said that all tasks are.
+        #: Returns the places of all tasks as last sent by the group.
         self._whereabouts = whereabouts
-        #: How the store's keys are spread over partitions; None: this process has all of it.
+        #: How the store's keys are spread over partitions; None: this process has the whole store.
         self.placing = placing
         self._clock = clock
         self._demands = demands
@@ -81,8 +81,8 @@ class LocalStore:
         return found if len(times_ms) == 1 else found or []
 
     def kept_from_ms(self, key: Any) -> int:
-        """Of a window or session store: windows of a key that began before this time (ms), or sessions that ended
-        before it, have expired, so that nothing is found of them; 0: none has."""
+        """Of a window or session store: the time (ms) before which windows of a key have expired by their start, or
+        sessions by their end, and are not found any more; 0: none have expired."""
 
         def read(store: Any) -> int:
             return int(_part(store, "first_visible_ms", "kept_from_ms"))
@@ -114,14 +114,14 @@ class LocalStore:
         return self._of_key(key, "backward_find_sessions", earliest_end_ms, latest_start_ms) or []
 
     def ask_key(self, key: Any, read: Callable[[Any], R]) -> Answer[R | None]:
-        """The result of ``read`` for the store of the partition that has a key, with its position. Where all give None
-        or nothing, the key is absent, and the result is None. ``read``: see ``query``."""
+        """The result of ``read`` for the store of the partition that has a key, with its position. If ``read`` returns
+        None or an empty list for all partitions, the key is absent, and the result is None. ``read``: see ``query``."""
         assert self.placing is not None, "GlobalLocalStore reads global stores"
         likely = self.placing.likely_partition(key)
         answers = self.answers(read, None if likely is None else [likely])
         found = _with_result(answers)
         if found is None and likely is not None:
-            # A partitioner that does not fit must not hide a key that is here.
+            # Read all partitions here, so that a wrong partitioner does not hide a key.
             found = _with_result(self.answers(read))
         if found is not None:
             return found
@@ -133,8 +133,8 @@ class LocalStore:
 
     @property
     def places(self) -> dict[int, Places]:
-        """By partition, the member that has it and those that follow it as standbys, with their endpoints, as the group
-        has announced them. Empty for a global store, which is everywhere, and before the client is started. Source:
+        """By partition, the member that has it and the members that have standbys of it, with their endpoints, as last
+        sent by the group. Empty for a global store, which every process has, and before the client is started. Source:
         KafkaStreams.streamsMetadataForStore."""
         placing = self.placing
         if placing is None:
@@ -150,16 +150,16 @@ class LocalStore:
     # Of the partitions that are here
 
     def reads_at_once(self) -> bool:
-        """Whether a read waits for nobody now: a committed one of partitions whose tasks are not just writing a commit.
-        False for a global store."""
+        """Whether a read would not wait now: it is a committed read, and no task is just committing its stores. False
+        for a global store."""
         placing = self._placing_of_commits
         return placing is not None and reads_at_once(self._name, placing.subtopology, self._threads())
 
     def committed_at_once(
         self, partitions: Collection[int], read: Callable[[Any], R]
     ) -> dict[int, Answer[R]]:
-        """The last commit of some partitions: of those whose tasks run here, and do not just write a commit. Nothing if
-        the caller demands something else."""
+        """The results of ``read`` for the last commit of those of these partitions whose tasks run here and are not
+        just committing. Empty if the caller demands another freshness or a position."""
         placing = self._placing_of_commits
         if placing is None:
             return {}
@@ -167,8 +167,8 @@ class LocalStore:
         return committed_at_once(*place, partitions, self._shown(read))
 
     def commit_marks(self, partitions: Collection[int]) -> dict[int, object]:
-        """By partition, of those whose tasks run here, an object: ``committed_at_once`` reads the same as long as it is
-        the same."""
+        """By partition an object, for those whose tasks run here. As long as it is the same object,
+        ``committed_at_once`` reads the same content."""
         assert self.placing is not None, "GlobalLocalStore reads global stores"
         return commit_marks(self.placing.subtopology, self._threads(), partitions)
 
@@ -237,9 +237,9 @@ class LocalStore:
         return sum(self.query(lambda store: int(_part(store, "approximate_count")())))
 
     def query(self, read: Callable[[Any], R]) -> list[R]:
-        """The results of ``read`` for the store of each task that runs here. ``read`` must not write, nor take long:
-        with ``latest`` it runs in the stream threads, and with ``committed`` a task that is to close waits for it. If
-        it returns an iterator of the store, the result is the list of its entries."""
+        """The results of ``read`` for the store of each task that runs here. ``read`` must not write, and must not take
+        long: with ``latest`` it runs in the stream threads, and with ``committed`` a task waits for it before it
+        closes. If it returns an iterator of the store, the result is the list of its entries."""
         return [answer.result for answer in self.ask(read)]
 
     def ask(self, read: Callable[[Any], R]) -> list[Answer[R]]:
@@ -250,8 +250,9 @@ class LocalStore:
         return list(answers.by_partition.values())
 
     def answers(self, read: Callable[[Any], R], only: Collection[int] | None = None) -> Answers[R]:
-        """As ``ask``, by partition, and with the places of the other partitions; none here is no error. ``only``:
-        committed reads read these partitions alone. Global stores have no partitions: they have ``ask``."""
+        """As ``ask``, by partition, and with the places of the other partitions. It is no error if no partition is
+        here. ``only``: read only these partitions, if reads are committed. Not for global stores, which have no
+        partitions: use ``ask``."""
         assert self.placing is not None, "GlobalLocalStore reads global stores"
         self.require_position()
         place = self._name, self.placing.subtopology, self._threads()
@@ -264,8 +265,8 @@ class LocalStore:
     def latest_call(
         self, partition: int, read: Callable[[Any], R]
     ) -> tuple[StreamThread, Callable[[TaskManager], Answer[R] | None]] | None:
-        """The thread that can read the latest state of a partition, and the function that it must call for that, as for
-        ``GatheredReads``. None: its task does not run here, or the caller demands something else."""
+        """The thread that can read the latest state of a partition, and the function that it must call, for
+        ``GatheredReads``. None: its task does not run here, or the caller demands another freshness or a position."""
         if self.placing is None or self._demands.freshness != "latest" or self._demands.at_least:
             return None
         place = self._name, self.placing.subtopology, self._threads()
@@ -273,16 +274,16 @@ class LocalStore:
 
     @property
     def _placing_of_commits(self) -> Placing | None:
-        """The placing, if the caller demands the last commit, whatever its position. None for a global store."""
+        """The placing, if the caller demands the last commit without a position. None for a global store."""
         demands = self._demands
         return None if demands.freshness == "latest" or demands.at_least else self.placing
 
     def _shown(self, read: Callable[[Any], R]) -> Callable[[Any], R]:
-        """``read``, of the store as the caller wants to see it."""
+        """``read`` for the view of the store that the caller wants: with or without headers."""
         return read if self._headers else lambda store: read(store.without_headers())
 
     def require_position(self) -> None:
-        """Raises ``StateError`` if the demanded position is one in topics that the tasks of the store do not read."""
+        """Raises ``StateError`` if the demanded position names topics that the tasks of the store do not read."""
         if self.placing is not None:
             self.placing.require_inputs(self._demands.at_least)
 
@@ -304,8 +305,8 @@ def _with_result(answers: Answers[R]) -> Answer[R] | None:
 
 
 def _part(store: Any, name: str, asked_for: str | None = None) -> Any:
-    """A method or property of the store. Raises ``StateError`` if its kind does not have it: ``asked_for`` (default:
-    its name) is what the user has asked for."""
+    """A method or property of the store. Raises ``StateError`` if its kind does not have it; the error names
+    ``asked_for`` (default: ``name``), which is what the user has called."""
     part = getattr(store, name, None)
     if part is not None:
         return part

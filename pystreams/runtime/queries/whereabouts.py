@@ -1,5 +1,5 @@
-"""Where the partitions of a store are: in this process, as its stream threads know, or elsewhere, as the group has
-said."""
+"""Finds the places of a store's partitions: in this process, from its stream threads, or elsewhere, from the data that
+the group has sent."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def found_in(
 
 
 def places_in(subtopology: int, partitions: int, whereabouts: Whereabouts) -> dict[int, Places]:
-    """The hosts that have each partition of a sub-topology or follow it, as the group has said."""
+    """For each partition of a sub-topology the hosts that have it or follow it, as last sent by the group."""
     return {partition: Places() for partition in range(partitions)} | whereabouts.places_of(subtopology)

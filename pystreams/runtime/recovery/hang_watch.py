@@ -1,7 +1,7 @@
-"""Shows where a thread hangs.
+"""Logs where a thread hangs.
 
-A function that does not return cannot be ended, nor can a request that is not answered or a disk that hangs. The
-thread's stack is logged, so that somebody can see where it hangs.
+Nothing can end a function that does not return, a request without an answer or a hanging disk. The thread's stack is
+logged, to show where it hangs.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pystreams.clock import Clock
 
 log = logging.getLogger(__name__)
 
-#: A hang is noticed up to a look later.
+#: The longest time between two looks, and so the longest delay with which a hang is noticed.
 _LOOK_S_MAX: Final = 1.0
 _LOOKS_WITHIN_THE_TIMEOUT: Final = 5
-#: Looks are far more frequent than this: if there was none for so long, the whole process stood still (SIGSTOP, a
-#: machine that slept, a library that held the interpreter).
+#: If the time between two looks is longer than this, the whole process stood still (SIGSTOP, a machine in standby, a
+#: library that held the interpreter).
 _STOOD_STILL_MS_MAX: Final = 1000 * _LOOK_S_MAX * _LOOKS_WITHIN_THE_TIMEOUT
 
 
 @dataclass(slots=True)
 class _Round:
-    """A round of a thread, since when (monotonic), and whether it has been reported."""
+    """A round of a thread: its beginning (monotonic), and whether it has been reported."""
 
     thread_id: int
     began_ms: float
@@ -35,11 +35,11 @@ class _Round:
 
 
 class WatchedRounds:
-    """The rounds of one thread, which take a fraction of a second when all is well. One that takes long is reported
-    once. Another thread looks at them."""
+    """The rounds of one thread. A round normally takes a fraction of a second; one that takes long is reported once.
+    Another thread looks at them."""
 
     def __init__(self, name: str, stall_timeout_ms: int) -> None:
-        """A round that takes ``stall_timeout_ms`` is reported; 0: none is."""
+        """A round that takes ``stall_timeout_ms`` is reported; 0: no round is reported."""
         self._name = name
         self._stall_timeout_ms = stall_timeout_ms
         # Replaced as a whole, so no lock is needed.
@@ -48,7 +48,7 @@ class WatchedRounds:
         self._looked_ms = 0.0
 
     def begin(self, now_ms: float) -> None:
-        """A round of the calling thread begins (monotonic, ms); the one before has ended."""
+        """A round of the calling thread begins (monotonic, ms), and its last one has ended."""
         self._round = _Round(threading.get_ident(), now_ms)
 
     def rest(self) -> None:
@@ -56,14 +56,14 @@ class WatchedRounds:
         self._round = None
 
     def look(self, now_ms: float, stretch_ms: float = 0.0) -> None:
-        """Report the round if it is long: by the function that has been at work on one record for ``stretch_ms``, or if
-        it is none, by the round itself."""
+        """Report the round if it takes too long. ``stretch_ms`` is how long a function has been at work on one record;
+        if it is 0, the whole round is reported."""
         this_round = self._round
         looked_ms, self._looked_ms = self._looked_ms, now_ms
         if this_round is None or this_round.reported or not self._stall_timeout_ms:
             return
         if now_ms - looked_ms >= self._stood_still_ms:
-            # The thread could not work either. What it has not done by then is not its fault.
+            # The watched thread stood still, too, so its round is measured from now on.
             this_round.began_ms = now_ms
             return
         round_ms = now_ms - this_round.began_ms
@@ -90,10 +90,10 @@ class WatchedRounds:
 
 
 class HangWatch:
-    """Looks at the rounds of a thread now and then, from a thread of its own."""
+    """A thread that periodically looks at the rounds of another thread."""
 
     def __init__(self, name: str, clock: Clock, stall_timeout_ms: int) -> None:
-        """``name``: of the thread that is watched; ``stall_timeout_ms``: see ``WatchedRounds``."""
+        """``name``: the name of the watched thread; ``stall_timeout_ms``: see ``WatchedRounds``."""
         self._clock = clock
         self._wanted = bool(stall_timeout_ms)
         self._rounds = WatchedRounds(name, stall_timeout_ms)
@@ -106,7 +106,7 @@ class HangWatch:
             self._thread.start()
 
     def begin_round(self) -> None:
-        """A round of the calling thread begins; the one before has ended."""
+        """A round of the calling thread begins, and its last one has ended."""
         self._rounds.begin(self._clock.monotonic_ms())
 
     def rest(self) -> None:

@@ -7,9 +7,9 @@ its notes (``state/disk/member_notes.py``), and the kernel releases the lock whe
     each watches the next one ──► the lock is free ──► remove its members from the group ──► delete its notes
     notes are gone ──► everybody asks the group whether it rebalances, instead of waiting for the next heartbeat
 
-Static members are expected back, so they stay. Those of a supervisor's workers are removed if their next process has
-not shown up in time, because it may fail any number of times before. It shows up as soon as it starts: it notes which
-static members it is to be. Then it may take as long to join as Kafka would wait for it.
+Static members are expected back, so they stay in the group. But static members of a supervisor's workers are removed if
+their next process does not announce itself in time, because it may fail again and again. A process announces itself as
+soon as it starts: it notes which static members it is going to be. Then it has as long to join as Kafka would wait.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ log = logging.getLogger(__name__)
 _INTERVAL_S: Final = 0.2
 #: How long to wait for this client's first member.
 _JOIN_TIMEOUT_S: Final = 2.0
-#: A supervisor starts a worker again at once, and the next process needs one to three seconds for its imports before it
-#: can note what it is to be. It may fail to: then its tasks have waited for so long in vain.
+#: How long a static member of a supervisor's worker has to announce itself. The supervisor starts the worker again at
+#: once, and the next process needs one to three seconds for its imports before that. If it fails, its tasks have waited
+#: this long in vain.
 STATIC_RETURN_MS: Final = 5_000.0
-#: The thread may be waiting for an answer when it is to end.
+#: How long to wait for the end of the thread, which may be waiting for an answer.
 _CLOSE_TIMEOUT_S: Final = 1.0
 
 
@@ -88,7 +89,7 @@ class Neighbours:
         self._session_timeout_ms = session_timeout_ms
         self._supervised = supervised
         self._known: set[str] = set()
-        #: Since when clients with static members are known to be dead.
+        #: The dead clients with static members, each with the time at which its death was noticed.
         self._dead_since_ms: dict[str, float] = {}
         self._trouble = ""
         self._on_change: Callable[[], None] = lambda: None
@@ -97,19 +98,19 @@ class Neighbours:
         self._thread = threading.Thread(target=self._run, name=f"{group}-neighbours", daemon=True)
 
     def begin(self, on_change: Callable[[], None]) -> None:
-        """Remove the members that died before this start, then watch. ``on_change`` is called when a client has gone,
-        from another thread."""
+        """Remove the members that died before this start, then watch. Another thread calls ``on_change`` when a client
+        has gone."""
         self._on_change = on_change
         self._thread.start()
 
     def announce(self, instance_ids: Iterable[str]) -> None:
-        """This client is about to become these static members: note it for those who wait for them."""
+        """Note that this client is about to become these static members, for clients that wait for them."""
         for instance_id in instance_ids:
             self._add(MemberName("", instance_id))
 
     def note(self, member: MemberName) -> None:
-        """This client has become a member: note it for those who find this process dead."""
-        # One without a supervisor may come back at any time, and is awaited until its session is over.
+        """Note that this client has become a member, for clients that find this process dead."""
+        # A static member without a supervisor is not noted: it may come back at any time until its session times out.
         if member.instance_id is None or self._supervised:
             self._add(member)
         self._joining.set()
@@ -121,7 +122,7 @@ class Neighbours:
             log.warning("if this process dies, the group waits until its session is over: %s", error)
 
     def close(self) -> None:
-        """All members of this client have left. Called before the admin is closed."""
+        """End the watch after all members of this client have left. Called before the admin is closed."""
         self._closing.set()
         self._joining.set()
         if self._thread.is_alive():
@@ -132,8 +133,8 @@ class Neighbours:
             log.warning("the notes about members cannot be deleted: %s", error)
 
     def _run(self) -> None:
-        # A group that is left by its last member begins anew, and Kafka then waits three seconds for others to join
-        # (group.initial.rebalance.delay.ms): so the living join before the dead are removed.
+        # If its last member is removed, a group becomes empty, and Kafka waits three seconds before it assigns again
+        # (group.initial.rebalance.delay.ms). So this client joins before it removes dead members.
         self._joining.wait(_JOIN_TIMEOUT_S)
         while not self._closing.wait(_INTERVAL_S):
             self._look()
@@ -155,8 +156,8 @@ class Neighbours:
             self._on_change()
 
     def _bury_the_next(self) -> None:
-        """Bury the clients that follow this one in the order of all, up to the first that watches, too: so each is
-        watched by one, however many there are."""
+        """Bury the dead among the clients that follow this one in the order of all names, up to the first living one,
+        which watches those behind it: so each client is watched by exactly one other."""
         others = self._notes.others()
         self._known.update(others)
         following = [name for name in others if name > self._notes.client]
@@ -165,14 +166,14 @@ class Neighbours:
             members = self._notes.members(client)
             if lives:
                 if members and not any(member.member_id for member in members):
-                    # It has announced what it is to be, and watches once it has joined.
+                    # This client has announced its static members, but has not joined yet, so it does not watch yet.
                     continue
                 return
             if not self._awaited(client, members):
                 self._bury(client, members)
 
     def _awaited(self, client: str, members: list[MemberName]) -> bool:
-        """Whether a client with static members may still come back in time, and has not yet."""
+        """Whether a dead client with static members has not come back yet, and may still do so in time."""
         static = {member.instance_id for member in members if member.instance_id is not None}
         if not static:
             return False
@@ -183,7 +184,7 @@ class Neighbours:
         return dead_ms < (STATIC_RETURN_MS if static.isdisjoint(living) else self._session_timeout_ms)
 
     def _static_of_the_living(self) -> dict[str, str]:
-        """The static members that living clients have become, with their member ids, or are about to become."""
+        """The static members of living clients, with their member ids; the id is empty until the client has joined."""
         living = [self._notes.client, *filter(self._notes.lives, self._notes.others())]
         return {
             instance_id: member_id
@@ -205,7 +206,8 @@ class Neighbours:
         self._dead_since_ms.pop(client, None)
 
     def _failed(self, error: Exception) -> None:
-        """Try again; without success the group waits until the session of the dead is over."""
+        """Log an error of a look. The next look tries again; if none succeeds, the group waits for the session timeout
+        of dead members."""
         if not self._closing.is_set() and str(error) != self._trouble:
             self._trouble = str(error)
             unexpected = None if isinstance(error, StreamsError) else error

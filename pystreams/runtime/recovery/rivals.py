@@ -1,18 +1,19 @@
-"""Ends a thread if another living member of the group has its transactional id, because then both end each other's
-transactions for ever.
+"""Ends a thread if another living member of the group has its transactional id, because otherwise both would end each
+other's transactions for ever.
 
-The id follows from the process id in the state directory. Two processes have the same one if a directory was copied, or
-if each of two machines has a disk made from one image. A member that a process has left behind when it was killed has
-the same id, too, but only until its session times out: a member that stays for longer is alive.
+The id is derived from the process id in the state directory. Two processes have the same id if a directory was copied,
+or if the disks of two machines were made from one image. The former member of a killed process has the same id, too,
+but only until its session times out: so a member that stays longer is alive.
 
-All who see the group agree about who gives up, so that one of them goes on. (A broker decides the same for static
-members: KIP-345.)
+All threads of both processes derive from the group's members which process gives up, so that exactly one of them
+continues. (For static members a broker decides the same: KIP-345.)
 """
 
 from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from pystreams.broker.port import Admin, Member, MemberDescription
@@ -33,37 +34,41 @@ class Rivals:
         admin: Admin,
         clock: Clock,
         session_timeout_ms: int,
+        own_ids: Callable[[], Collection[str]],
     ) -> None:
-        """``process_file`` holds the process id."""
+        """``process_file`` holds the process id. ``own_ids`` gives the member ids of all threads of this process."""
         self._group = group
         self._transactional_id = transactional_id
         self._process_file = process_file
         self._admin = admin
         self._clock = clock
         self._session_timeout_ms = session_timeout_ms
-        #: When each rival was seen first, by its member id.
+        self._own_ids = own_ids
+        #: How the transactional ids of all threads of the process begin: only the last number is the thread's.
+        self._process_prefix = transactional_id.rpartition("-")[0] + "-"
+        #: The time at which each member of another process with this process id was first seen, by its member id.
         self._since_ms: dict[str, float] = {}
 
     def look(self, member: Member) -> None:
-        """Others have ended the transaction of this thread, which is ``member``. Raises ``SupersededError`` if a rival
-        is alive, and it is this thread that gives up."""
+        """Look for rivals, after another process has ended the transaction of this thread, which is ``member``. Raises
+        ``SupersededError`` if a rival is alive and this thread must give up."""
         try:
             members = self._admin.describe_group(self._group).members
         except BrokerError as error:
             log.debug("group %s: whether another member has the same id is not known: %s", self._group, error)
             return
-        same = [one for one in members if one.client_id == self._transactional_id]
-        own = next((one for one in same if one.member_id == member.member_id), None)
-        if own is None:
+        members = tuple(one for one in members if one.client_id.startswith(self._process_prefix))
+        own_ids = {*self._own_ids(), member.member_id}
+        own = {one.member_id: one for one in members if one.member_id in own_ids}
+        if member.member_id not in own:
             return
+        others = [one for one in members if one.member_id not in own]
         now_ms = self._clock.monotonic_ms()
-        self._since_ms = {
-            one.member_id: self._since_ms.get(one.member_id, now_ms) for one in same if one is not own
-        }
-        for rival in same:
-            since_ms = self._since_ms.get(rival.member_id, now_ms)
-            if now_ms - since_ms > self._session_timeout_ms and _rank(rival) < _rank(own):
-                raise self._superseded(own, rival)
+        self._since_ms = {one.member_id: self._since_ms.get(one.member_id, now_ms) for one in others}
+        alive = [one for one in others if now_ms - self._since_ms[one.member_id] > self._session_timeout_ms]
+        rival = next((one for one in alive if one.client_id == self._transactional_id), None)
+        if rival is not None and _rank(alive) < _rank(own.values()):
+            raise self._superseded(own[member.member_id], rival)
 
     def _superseded(self, own: MemberDescription, rival: MemberDescription) -> SupersededError:
         return SupersededError(
@@ -75,7 +80,7 @@ class Rivals:
         )
 
 
-def _rank(member: MemberDescription) -> tuple[str, str]:
-    """The rank of a member. Of the members with the same transactional id, the one of lowest rank goes on. The host is
-    compared first, so that all threads of a process come to the same decision."""
-    return member.host, member.member_id
+def _rank(members: Iterable[MemberDescription]) -> tuple[str, str]:
+    """The rank of the process with these members, at least one. Of the processes with the same id, the one of lowest
+    rank goes on. It is the rank of one of its members, so that all its threads come to the same decision."""
+    return min((one.host, one.member_id) for one in members)

@@ -1,9 +1,10 @@
-"""Notices that the records of a partition have stopped to arrive without an error, and assigns the partition again.
+"""Notices that records of a partition have stopped arriving without an error, and assigns the partition again.
 
-It has happened to clients of Kafka after trouble of brokers: the partition is assigned, the log holds more records, and
-the position does not change. Whoever waits on purpose is left alone, because only what is *read* is looked at, not what
-is processed: a task that is paused or waits for others still reads until its buffers are full, and then its partitions
-are paused. A partition that is read again goes on at the same offset, so nothing is lost or repeated.
+This has happened to clients of Kafka after failures of brokers: the partition is assigned, the log holds more records,
+and the position does not change. A task that waits on purpose does not count as a stall, because only the *reading* is
+watched, not the processing: a task that is paused or waits for others still reads until its buffers are full, and then
+its partitions are paused. A partition that is assigned again continues at the same offset, so nothing is lost or
+repeated.
 """
 
 from __future__ import annotations
@@ -20,20 +21,21 @@ from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
-#: A position that is unchanged for so few polls says nothing: the thread was busy with other work.
+#: A position must be unchanged for this many polls. With fewer, the thread was busy with other work.
 _POLLS_MIN: Final = 10
-#: The thread has better things to do than to wait for a broker that is away.
+#: A short timeout, because the thread has other work than to wait for a broker that does not answer.
 _ANSWER_TIMEOUT_MS: Final = 2_000.0
 
 
 @dataclass(slots=True)
 class _Still:
-    """A partition whose position does not change, since when, and after how many polls of the thread."""
+    """A position of a partition that does not change: since when, and since which poll of the thread."""
 
     position: int
     since_ms: float
     since_polls: int
-    #: The log had more at the last look. Once says nothing: that record may have come just before the look.
+    #: Whether the log had more records at the last look. One look proves no stall, because the records may have come
+    #: just before it.
     had_more: bool = False
 
 
@@ -41,7 +43,7 @@ class StallWatch:
     """Watches the partitions that a thread reads."""
 
     def __init__(self, consumer: Consumer, admin: Admin, clock: Clock, timeout_ms: int, thread: str) -> None:
-        """``timeout_ms``: how long a position may stay the same although there is more to read; 0: for ever."""
+        """``timeout_ms``: how long a position may stay the same although the log has more records; 0: for ever."""
         self._consumer = consumer
         self._admin = admin
         self._clock = clock
@@ -52,8 +54,8 @@ class StallWatch:
         self._next_look_ms = clock.monotonic_ms()
 
     def polled(self, reads: Callable[[], Collection[TopicPartition]]) -> None:
-        """The thread has polled; ``reads`` returns its partitions that are not paused. Looks a few times within the
-        timeout. Raises ``TopicError``, ``BrokerError``."""
+        """The thread has polled; ``reads`` returns its partitions that are not paused. Looks at their positions a few
+        times within the timeout. Raises ``TopicError``, ``BrokerError``."""
         self._polls += 1
         now_ms = self._clock.monotonic_ms()
         if not self._timeout_ms or now_ms < self._next_look_ms:
@@ -74,11 +76,11 @@ class StallWatch:
         return now_ms - still.since_ms >= self._timeout_ms and self._polls - still.since_polls >= _POLLS_MIN
 
     def _read_again(self, partitions: Collection[TopicPartition], now_ms: float) -> None:
-        """Ask the log itself whether there is more to read. If it does not answer, this is no stall."""
+        """Assign partitions again if the log has more records. If the log does not answer, this is no stall."""
         try:
             ends = self._admin.stable_end_offsets(partitions, _ANSWER_TIMEOUT_MS)
         except BrokerError:
-            # Ask again after the whole time, not at the next look.
+            # Ask again after the whole timeout, not at the next look.
             for partition in partitions:
                 del self._still[partition]
             return

@@ -1,4 +1,4 @@
-"""Lines in the log that say how far restores are."""
+"""Logs the progress of restores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INTERVAL_MS: Final = 10_000
 
 
 class ProgressLog:
-    """Of one restorer."""
+    """The log lines of one restorer."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class ProgressLog:
 
     @property
     def due(self) -> bool:
-        """Whether the last line is some time ago."""
+        """Whether the last line was logged long enough ago."""
         return self._clock.monotonic_ms() - self._logged_ms >= _INTERVAL_MS
 
     def write(self, restores: Sequence[StoreRestore], tasks: int) -> None:

@@ -13,9 +13,9 @@ from pystreams.record import RecordBatch
 class ToRestore(NamedTuple):
     """A store that is to be filled from a partition: a changelog, or an input that stands in for one.
 
-    ``offset`` is where to begin; None: at the beginning, because the store is empty. ``limit`` is the offset at which
-    to stop in an input; None: read to the end, as in a changelog. ``warns_of_gaps``: warn if retention has deleted all
-    records, because the store then lacks them.
+    ``offset`` is the offset to begin at; None: begin at the beginning, because the store is empty. ``limit`` is the
+    offset at which to stop in an input; None: read to the end, as in a changelog. ``warns_of_gaps``: warn if retention
+    has deleted all records, because they are missing in the store then.
     """
 
     store: str
@@ -41,20 +41,20 @@ class Restorable(Protocol):
         ...
 
     def fill(self, stores: Collection[str]) -> None:
-        """Much is about to be restored to these of its stores. Raises ``StateCorruptedError``."""
+        """Prepare these of its stores for the restore of many records. Raises ``StateCorruptedError``."""
         ...
 
     def settled(self) -> bool:
-        """Whether ``restored`` may be called, which then takes a moment only. Called until it may."""
+        """Whether ``restored`` may be called. It takes only a moment then. Called repeatedly until it returns True."""
         ...
 
     def restored(self, ends: Mapping[str, int]) -> None:
-        """All its stores are filled, up to ``ends`` by store."""
+        """All its stores are filled; ``ends`` has for each store the offset up to which it is."""
         ...
 
 
 class Followable(Protocol):
-    """A task whose stores are to be kept filled: a standby."""
+    """A task whose stores are to be kept up to date: a standby."""
 
     @property
     def task_id(self) -> TaskId: ...
@@ -69,13 +69,14 @@ class Followable(Protocol):
 
     @property
     def needs_commits(self) -> bool:
-        """Whether to call ``group_committed`` now and then."""
+        """Whether to call ``group_committed`` periodically."""
         ...
 
     def group_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> Mapping[str, int]:
-        """The group has committed these offsets. Returns up to where inputs may be read, by store."""
+        """The group has committed these offsets. Returns for each store that is filled from an input the offset up to
+        which to read this input."""
         ...
 
     def checkpoint(self, *, complete: bool) -> None:
-        """Called now and then. ``complete``: nothing is left to read at the moment."""
+        """Called periodically. ``complete``: no records are left to read at the moment."""
         ...

@@ -8,8 +8,7 @@ from pystreams.ids import TopicPartition
 
 
 class RestoreListener(Protocol):
-    """Called with the progress of each store's restore, from the threads that restore. Offsets: ``end_offset`` is
-    exclusive.
+    """Called by the restoring threads with the progress of each store's restore. ``end_offset`` is exclusive.
 
     Source: org.apache.kafka.streams.processor.StateRestoreListener.
     """

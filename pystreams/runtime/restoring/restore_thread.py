@@ -1,7 +1,7 @@
 """The thread that restores the stores of a stream thread's tasks.
 
-A restore that is slow or gets no answer does not stop the tasks that run, nor the membership in the group. If something
-cannot be read now, this thread tries again; other errors go to the stream thread, which finds them when it drains the
+A restore that is slow or gets no answer stops neither the running tasks nor the membership in the group. If something
+cannot be read now, this thread tries again; other errors go to the stream thread, which gets them when it drains the
 restorer.
 
 Source: org.apache.kafka.streams.processor.internals.DefaultStateUpdater.
@@ -27,12 +27,12 @@ _BUDGET_MS: Final = 20.0
 #: One step waits for records for this time at most.
 _WAIT_MS: Final = 100.0
 _RETRY_PAUSE_MS: Final = 500.0
-#: How long to wait for the end of a thread whose broker does not answer. It holds no task by then.
+#: How long to wait for the end of the thread if the broker does not answer. It has no tasks by then.
 _END_TIMEOUT_S: Final = 5.0
 
 
 class RestoreThread:
-    """Goes the steps of a restorer until it is closed."""
+    """Runs the steps of a restorer until it is closed."""
 
     def __init__(
         self,
@@ -43,8 +43,8 @@ class RestoreThread:
         patience_ms: float,
         ended: Callable[[], None],
     ) -> None:
-        """A broker that does not answer is asked again for ``patience_ms``. ``ended`` is called by the thread at its
-        end: it closes what only this thread has used."""
+        """Requests to a broker that does not answer are repeated for up to ``patience_ms``. The thread calls ``ended``
+        at its end, to close the objects that only this thread has used."""
         self.name = name
         self._restorer = restorer
         self._load = load
@@ -52,6 +52,8 @@ class RestoreThread:
         self._patience_ms = patience_ms
         self._ended = ended
         self._failing_since_ms: float | None = None
+        #: When an error that concerns only standbys was last logged; None: there is none.
+        self._standbys_noted_ms: float | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -59,7 +61,7 @@ class RestoreThread:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread. It must hold no task any more."""
+        """End the thread. It must have no task any more."""
         self._stop.set()
         self._restorer.close()
         self._thread.join(_END_TIMEOUT_S)
@@ -84,8 +86,9 @@ class RestoreThread:
             self._ended()
 
     def go_step(self, wait_ms: float) -> float:
-        """One step; how long to rest after it (ms). Raises what trying again does not help against, if a task waits for
-        its stores: standbys alone are tried again for ever, because all else goes on without them."""
+        """Run one step; returns how long to pause after it (ms). Raises an error that cannot be solved by trying again,
+        but only if a task waits for its stores. If there are only standbys, they are tried again for ever, because
+        everything else works without them."""
         started_ms = thread_cpu_ms()
         try:
             self._restorer.step(_BUDGET_MS, wait_ms)
@@ -98,13 +101,17 @@ class RestoreThread:
                 self._note_of_standbys(error)
             return _RETRY_PAUSE_MS
         self._failing_since_ms = None
+        if self._restorer.commits_failure is None:
+            self._standbys_noted_ms = None
+        else:
+            self._note_of_standbys(self._restorer.commits_failure)
         return self._load.pause_ms(thread_cpu_ms() - started_ms)
 
     def _note_of_standbys(self, error: StreamsError) -> None:
-        """Log an error that concerns standbys alone, now and then."""
+        """Log an error that concerns only standbys, but not too often."""
         now_ms = self._clock.monotonic_ms()
-        if self._failing_since_ms is None or now_ms - self._failing_since_ms >= self._patience_ms:
-            self._failing_since_ms = now_ms
+        if self._standbys_noted_ms is None or now_ms - self._standbys_noted_ms >= self._patience_ms:
+            self._standbys_noted_ms = now_ms
             log.warning("[%s] standbys do not follow their tasks now: %s", self.name, error)
 
     def _note(self, error: StreamsError) -> None:

@@ -1,15 +1,16 @@
 """Fills the stores of new tasks from their changelogs, while other tasks run.
 
-Two threads use a restorer. The owner of the tasks has a mailbox: it submits and withdraws tasks, and drains those that
-are finished or corrupt. The restoring thread goes ``step`` by ``step``. A mutex guards what both see. It is held while
-a task is used, but never during a call of the broker: so a broker that does not answer holds up the restore alone, and
-the owner waits for one batch at most. Only the restoring thread uses the consumer.
+Two threads use a restorer. For the owner of the tasks it is a mailbox: the owner submits and withdraws tasks, and
+drains those that are finished or corrupt. The restoring thread calls ``step`` again and again. A mutex guards the
+shared state. It is held while a task is used, but never during a call of the broker: so a broker that does not answer
+delays only the restore, and the owner waits for one batch at most. Only the restoring thread uses the consumer.
 
-A store is restored from where its own commit left off to the end its changelog has when the restore begins, and is
-done when the *position* has reached that end: records there may have been compacted away. A store that lies outside of
-its changelog is corrupt. The tasks with the fewest offsets to go are read first, so that most tasks run early.
+A store is restored from the offset of its own last commit to the end offset that its changelog has when the restore
+begins. It is done when the *position* has reached that end, because the last records may have been compacted away. A
+store whose offset lies outside of its changelog is corrupt. The tasks with the fewest remaining offsets are read first,
+so that most tasks run early.
 
-Standbys are followed: their changelogs are read on and on, while no other task waits for its stores.
+Standbys are followed: their changelogs are read continuously, while no other task waits for its stores.
 """
 
 from __future__ import annotations
@@ -29,31 +30,34 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
 from pystreams.runtime.recovery.hang_watch import WatchedRounds
 from pystreams.runtime.recovery.stall_watch import StallWatch
-from pystreams.runtime.restoring.group_commits import COMMITS_INTERVAL_MS, GroupCommits
+from pystreams.runtime.restoring.group_commits import (
+    COMMITS_INTERVAL_MS,
+    STANDBY_ANSWER_TIMEOUT_MS,
+    GroupCommits,
+)
 from pystreams.runtime.restoring.progress_log import ProgressLog
 from pystreams.runtime.restoring.restorable import Followable, Restorable
 from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.restoring.store_restore import StoreRestore, cut_short, outside, planned
-from pystreams.runtime.restoring.task_restores import TaskRestore, TaskRestores
+from pystreams.runtime.restoring.task_restores import STANDBY_PAUSE_MS, TaskRestore, TaskRestores
 from pystreams.runtime.restoring.undone import UndoneStretches
 
 log = logging.getLogger(__name__)
 
-#: A store with at least this many offsets to go is filled in a way that costs less per record, but takes time to begin
-#: and to end.
+#: A store with at least this many remaining offsets is filled in a way that costs less per record, but takes time to
+#: begin and to end.
 FILL_OFFSETS_MIN: Final = 500_000
 #: How often followed tasks checkpoint.
 CHECKPOINT_INTERVAL_MS: Final = 10_000
-#: How long to wait for the offsets of a standby.
-_STANDBY_ANSWER_TIMEOUT_MS: Final = 2_000.0
-#: After this time without records, the restorer asks for the ends of the changelogs again: they may be lower now.
+#: After this time without records, the restorer requests the end offsets of the changelogs again, because they may be
+#: lower now.
 _STALLED_MS: Final = 5_000
 
 
 @dataclass(slots=True)
 class RestoreOutcome:
-    """The tasks whose stores are complete, and those whose stores disagree with their changelogs: the restorer no
-    longer uses either. ``failure`` is an error that nothing can be done about here."""
+    """The tasks whose stores are complete, and the tasks whose stores disagree with their changelogs: the restorer uses
+    none of them any more. ``failure`` is an error that the restorer cannot handle."""
 
     finished: list[TaskId] = field(default_factory=list)
     corrupted: dict[TaskId, StateCorruptedError] = field(default_factory=dict)
@@ -61,7 +65,7 @@ class RestoreOutcome:
 
 
 class Restorer:
-    """The restores of one stream thread, over a consumer of its own."""
+    """The restores of one stream thread, which read with their own consumer."""
 
     def __init__(
         self,
@@ -73,7 +77,8 @@ class Restorer:
         stalls: StallWatch,
         rounds: WatchedRounds,
     ) -> None:
-        """A round of ``rounds`` is a part of a step: as much of it as waits for one answer of the broker at most."""
+        """``rounds`` watches for hangs. One round is a part of a step that waits for at most one answer of the
+        broker."""
         self._consumer = consumer
         self._admin = admin
         self._commits = commits
@@ -81,7 +86,7 @@ class Restorer:
         self._rounds = rounds
         self._clock = clock
         self._listener = listener
-        #: Guards what follows up to the blank line; notified when there is something to do.
+        #: Guards the fields up to the blank line; notified when there is something to do.
         self._mutex = threading.Condition()
         self._tasks = TaskRestores(clock)
         self._outcome = RestoreOutcome()
@@ -94,8 +99,10 @@ class Restorer:
         self._calls_due: deque[Callable[[], None]] = deque()
         self._moved_ms = clock.monotonic_ms()
         self._progress = ProgressLog(clock)
-        #: When followed tasks next get the group's commits, and when to checkpoint.
+        #: When followed tasks get the group's commits next, and when they checkpoint next.
         self._next_commits_ms = self._next_checkpoint_ms = 0.0
+        #: Why followed tasks do not get the group's commits at the moment; None: they do.
+        self.commits_failure: StreamsError | None = None
 
     # For the owner of the tasks
 
@@ -104,12 +111,12 @@ class Restorer:
         return self._tasks.progress()
 
     def lags(self) -> dict[TaskId, int]:
-        """How many offsets the stores of each followed task are behind; nothing of those not begun with."""
+        """For each followed task that has begun, the number of offsets that its stores are behind."""
         return self._tasks.lags()
 
     def submit(self, task: Restorable) -> None:
-        """Fill a task's stores. From now on only the restoring thread uses them, until the task is drained or
-        withdrawn. A task without stores is complete at once."""
+        """Fill a task's stores. Only the restoring thread uses them until the task is drained or withdrawn. A task
+        without stores is complete at once."""
         with self._mutex:
             if not self._tasks.waiting:
                 self._progress.begin()
@@ -122,15 +129,15 @@ class Restorer:
             self._mutex.notify_all()
 
     def follow(self, task: Followable) -> None:
-        """Keep a task's stores filled until it is withdrawn, or drained because it is corrupt."""
+        """Keep a task's stores up to date until it is withdrawn, or drained because it is corrupt."""
         with self._mutex:
             self._tasks.submitted[task.task_id] = self._tasks.followed[task.task_id] = task
             self._next_commits_ms = 0.0
             self._mutex.notify_all()
 
     def withdraw(self, task_id: TaskId) -> None:
-        """Stop restoring or following a task; nothing happens if that is not done. Afterwards the restorer does not use
-        the task's stores any more, and ``drain`` does not return the task. Waits for one batch at most."""
+        """Stop restoring or following a task, if the restorer does. Afterwards the restorer does not use the task's
+        stores any more, and ``drain`` does not return the task. Waits for one batch at most."""
         with self._mutex:
             self._tasks.withdraw(task_id)
             if task_id in self._outcome.finished:
@@ -138,8 +145,8 @@ class Restorer:
             self._outcome.corrupted.pop(task_id, None)
 
     def drain(self) -> RestoreOutcome:
-        """The tasks that were finished, or found corrupted, since the last call."""
-        # Without the mutex, which may be held while a batch is written: the next call finds what comes meanwhile.
+        """The tasks that were finished, or found corrupt, since the last call."""
+        # Checked without the mutex, which may be held while a batch is written: the next call finds later results.
         if self._outcome == RestoreOutcome():
             return RestoreOutcome()
         with self._mutex:
@@ -147,12 +154,12 @@ class Restorer:
             return outcome
 
     def leave_out(self, partition: TopicPartition, start_offset: int, end_offset: int) -> None:
-        """Pass over a stretch of a changelog from now on: it holds what was undone."""
+        """Leave out a stretch of a changelog from now on, because its records were undone."""
         with self._mutex:
             self._undone.add(partition, start_offset, end_offset)
 
     def know_nothing_of(self, partitions: Iterable[TopicPartition]) -> None:
-        """Pass over no stretch of these changelogs any more: others may write to them from now on."""
+        """Leave out no stretch of these changelogs any more, because other members may write to them from now on."""
         with self._mutex:
             self._undone.forget(partitions)
 
@@ -165,7 +172,7 @@ class Restorer:
     # For the restoring thread
 
     def wait_for_work(self, timeout_s: float) -> bool:
-        """Wait until there is something to restore; whether there is."""
+        """Wait until there is something to restore; returns whether there is."""
         with self._mutex:
             self._mutex.wait_for(lambda: self._closed or self._has_work, timeout_s)
             return self._has_work
@@ -185,13 +192,13 @@ class Restorer:
             self._outcome.failure = error
 
     def step(self, budget_ms: float, wait_ms: float) -> None:
-        """Restore for about ``budget_ms``, waiting up to ``wait_ms`` if nothing has arrived."""
+        """Restore for about ``budget_ms``; wait up to ``wait_ms`` if no records have arrived."""
         try:
             self._begin_round()
             if not self.restores:
                 self._learn_commits()
             self._begin()
-            # A task that needs no records waits for none.
+            # Now, because some tasks need no records, and must not wait for those of others.
             self._finish()
             try:
                 self._read_on(budget_ms, wait_ms)
@@ -234,8 +241,8 @@ class Restorer:
         self.adjust_reading()
 
     def _read_again(self) -> None:
-        """Read everything from where it was applied up to: the consumer may have gone past what was not applied. What
-        is applied twice has the effect of once."""
+        """Read every partition again from the offset up to which it was applied, because the consumer may be further.
+        Records that are applied twice have the same effect as once."""
         with self._mutex:
             partitions = list(self._read)
             self._read.clear()
@@ -243,8 +250,8 @@ class Restorer:
             self._consumer.unassign(partitions)
 
     def _wait_for_change(self, wait_ms: float) -> None:
-        """Where all that is followed has been read as far as the group has committed it, and where tasks that have read
-        all are not settled."""
+        """Wait while there is nothing to read: followed tasks have read their inputs up to the group's commits, or
+        restored tasks are not settled yet."""
         with self._mutex:
             if self._tasks.task_ids and not self._tasks.due() and not self._closed:
                 self._mutex.wait(wait_ms / 1000)
@@ -256,13 +263,25 @@ class Restorer:
             return self._tasks.waiting
 
     def _learn_commits(self) -> None:
-        """Let followed tasks know how far the group has come."""
+        """Give followed tasks the group's committed offsets. If they cannot be read now, the tasks are followed as far
+        as the group was before, and the others as usual."""
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
-            followed = self._tasks.followed.values()
-            if now_ms < self._next_commits_ms or not any(task.needs_commits for task in followed):
+            if not any(task.needs_commits for task in self._tasks.followed.values()):
+                self.commits_failure = None
                 return
-        committed = self._commits.read()
+            if now_ms < self._next_commits_ms:
+                return
+        try:
+            committed = self._commits.read()
+        except StreamsError as error:
+            self.commits_failure = error
+            with self._mutex:
+                self._next_commits_ms = self._clock.monotonic_ms() + STANDBY_PAUSE_MS
+            return
+        if committed is None:
+            return
+        self.commits_failure = None
         with self._mutex:
             self._next_commits_ms = now_ms + COMMITS_INTERVAL_MS
             self._tasks.group_committed(committed)
@@ -285,9 +304,10 @@ class Restorer:
                     self._tasks.put_aside(task_id, error)
 
     def _is_complete(self, followed: TaskRestore) -> bool:
-        """Whether a followed task has all that there is to read. Ends that were seen some time ago do not count: those
-        of changelogs that are not being read, and the group's commits while other tasks are restored."""
-        if self._tasks.waiting:
+        """Whether a followed task has read everything. End offsets that may be outdated do not count: those of
+        changelogs that are not being read, and the group's commits while other tasks are restored, or while they cannot
+        be read."""
+        if self._tasks.waiting or self.commits_failure is not None:
             return False
         return all(
             not each.left and (not each.open_ended or each.partition in self._read)
@@ -295,11 +315,11 @@ class Restorer:
         )
 
     def adjust_reading(self) -> None:
-        """Have the consumer read what is to be read now, and nothing else."""
+        """Have the consumer read exactly the partitions that are to be read now."""
         with self._mutex:
             if not self._tasks.changed and all(restore.goes_on for restore in self._read.values()):
                 return
-            wanted = self._tasks.to_read(commits_known=self._next_commits_ms > 0)
+            wanted = self._tasks.to_read()
             gone = [p for p, restore in self._read.items() if wanted.get(p) is not restore]
             new = {p: restore for p, restore in wanted.items() if self._read.get(p) is not restore}
             if gone:
@@ -312,8 +332,8 @@ class Restorer:
             self._tasks.changed = False
 
     def _begin(self) -> None:
-        """Begin to restore the tasks that were submitted: one request asks for the offsets of all of them. Standbys
-        come after them one by one, because none may keep others waiting for long."""
+        """Begin to restore the submitted tasks, with one request for the offsets of all of them. Then begin with
+        standbys one by one, because none of them may delay others for long."""
         with self._mutex:
             due = self._tasks.due()
             standbys = {task_id: task for task_id, task in due.items() if task_id in self._tasks.followed}
@@ -321,13 +341,13 @@ class Restorer:
         self._begin_with(tasks, ANSWER_TIMEOUT_MS)
         for task_id, task in standbys.items():
             try:
-                self._begin_with({task_id: task}, _STANDBY_ANSWER_TIMEOUT_MS)
+                self._begin_with({task_id: task}, STANDBY_ANSWER_TIMEOUT_MS)
             except StreamsError as error:
                 with self._mutex:
-                    # It may have been withdrawn meanwhile, and its task submitted.
+                    # The standby may have been withdrawn meanwhile, and an active task with its id submitted.
                     if self._tasks.submitted.get(task_id) is task:
                         self._tasks.put_aside(task_id, error)
-                # The next ones come with the next step: what is read goes on between them.
+                # The next standbys have to wait for the next step, so that reading continues in between.
                 break
         self._call_listener()
 
@@ -349,7 +369,7 @@ class Restorer:
         with self._mutex:
             for task_id, of_task in wanted.items():
                 if self._tasks.submitted.get(task_id) is not submitted[task_id]:
-                    # It was withdrawn meanwhile.
+                    # The task was withdrawn meanwhile.
                     continue
                 follows = task_id in self._tasks.followed
                 try:
@@ -393,7 +413,7 @@ class Restorer:
             if restore is None or self._read.get(restore.partition) is not restore:
                 return
             if not restore.open_ended:
-                # An input goes on behind what was committed.
+                # An input may have records behind the committed offset.
                 batch = batch.before(restore.end_offset)
             batch = self._undone.without(restore.partition, batch)
             task = self._tasks.begun[restore.task_id].task
@@ -425,7 +445,7 @@ class Restorer:
                     end = self._consumer.known_end_offset(partition)
                     restore.end_offset = max(position, restore.end_offset if end is None else end)
                 elif restore.follows:
-                    # Records behind it were read, but not applied.
+                    # Records behind the end were read, but not applied.
                     position = min(position, restore.end_offset)
                 if position != restore.position:
                     restore.position, self._moved_ms = position, self._clock.monotonic_ms()
@@ -454,14 +474,14 @@ class Restorer:
         self._call_listener()
         with self._mutex:
             for task_id, of_task in done.items():
-                # It may have been withdrawn, and even submitted again, while the listener was called.
+                # The task may have been withdrawn, and even submitted again, while the listener was called.
                 if self._tasks.begun.get(task_id) is of_task:
                     self._tasks.forget(task_id)
                     self._outcome.finished.append(task_id)
 
     def _out_of_range(self, error: OffsetOutOfRangeError) -> dict[TaskId, StateCorruptedError]:
-        """The tasks whose restore fell out of their changelogs, because records were deleted meanwhile. If there is
-        none any more, everything is read anew."""
+        """The tasks whose positions are out of range, because records were deleted meanwhile. If there are none any
+        more, everything is read anew."""
         beginnings = self._admin.beginning_offsets(list(self._read))
         self._begin_round()
         ends = self._admin.end_offsets(list(self._read))
@@ -476,13 +496,13 @@ class Restorer:
         return corrupted
 
     def _cut_short(self) -> dict[TaskId, StateCorruptedError]:
-        """The tasks whose changelogs end before the ends that they had, where nothing has come for some time: to wait
-        for those would be to wait for ever."""
+        """The tasks whose changelogs end now before the end offsets that they had, if no records have come for some
+        time. To wait for these records would be to wait for ever."""
         now = self._clock.monotonic_ms()
         if now - self._moved_ms < _STALLED_MS:
             return {}
         self._moved_ms = now
-        # The consumer notices by itself if it has gone on behind the end of what it follows.
+        # Not for followed changelogs: the consumer itself notices a position behind their end.
         ends = self._admin.end_offsets([p for p, r in self._read.items() if r.left and not r.follows])
         return {
             self._read[p].task_id: cut_short(self._read[p], end)

@@ -1,4 +1,4 @@
-"""The restore of one store: where it begins and ends, how far it is, and what can be wrong with it."""
+"""The restore of one store: its start, its end, its progress, and its errors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class StoreRestore:
-    """The progress of one store's restore. One that ``follows`` goes on behind its end; with ``open_ended`` that is
-    only the end that was last seen, else one that moves with the group's commits."""
+    """The progress of one store's restore. A restore that ``follows``, for a standby, continues as its end offset
+    grows. With ``open_ended`` this is the end of the changelog as last seen, otherwise it is the group's commit."""
 
     task_id: TaskId
     store: str
@@ -29,7 +29,7 @@ class StoreRestore:
 
     @property
     def left(self) -> int:
-        """Offsets to go."""
+        """The number of remaining offsets."""
         return max(0, self.end_offset - self.position)
 
     @property
@@ -42,10 +42,10 @@ def planned(
     task_id: TaskId, wanted: ToRestore, beginning: int, end: int, *, follows: bool = False
 ) -> StoreRestore:
     """The restore of a store from a partition that holds offsets ``beginning`` to ``end`` (exclusive); ``follows``: for
-    a standby. Raises ``StateCorruptedError`` if the store lies outside of it."""
+    a standby. Raises ``StateCorruptedError`` if the store's offset lies outside of them."""
     store, partition, start, limit, warns_of_gaps = wanted
     if limit is not None:
-        # An input is read as far as the log has its records. If some are missing, the task refuses to start.
+        # Read an input only as far as the log has records. If some are missing, the task fails when it starts.
         end = min(max(beginning, limit, start or 0 if follows else 0), end)
     if start is not None and not beginning <= start <= end:
         raise outside(task_id, store, partition, start, beginning, end)
@@ -68,7 +68,7 @@ def planned(
 def outside(
     task_id: TaskId, store: str, partition: TopicPartition, offset: int, beginning: int, end: int
 ) -> StateCorruptedError:
-    """The error for a store, or a restore, at an offset that its changelog does not hold."""
+    """The error for a store, or a restore, whose offset its changelog does not hold."""
     return StateCorruptedError(
         f"the local state of store {store} lies outside of its changelog",
         where=f"task {task_id}, {partition}, offset {offset}",

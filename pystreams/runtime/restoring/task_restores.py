@@ -1,4 +1,5 @@
-"""The tasks of a restorer with the restores of their stores: which are to begin, which go on, what is to be read."""
+"""The tasks of a restorer with the restores of their stores. Chooses the tasks to begin with, and the partitions to
+read."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ STANDBY_PAUSE_MS: Final = 10_000.0
 
 @dataclass(slots=True)
 class TaskRestore:
-    """A task with the restores of its stores. One that is followed is never complete."""
+    """A task with the restores of its stores. A task that is followed is never complete."""
 
     task: Restorable | Followable
     stores: Sequence[StoreRestore]
@@ -32,24 +33,26 @@ class TaskRestore:
 
     @property
     def left(self) -> int:
-        """Offsets to go."""
+        """The number of remaining offsets."""
         return sum(restore.left for restore in self.stores)
 
 
 class TaskRestores:
-    """Of one restorer, whose mutex guards them."""
+    """The tasks of one restorer, whose mutex guards them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        #: Tasks that were submitted, or are to be followed, whose offsets are not known yet.
+        #: Tasks to restore or to follow whose offsets are not known yet.
         self.submitted: dict[TaskId, Restorable | Followable] = {}
-        #: When to try again (monotonic, ms) to begin with standbys that have failed.
+        #: Standbys that have failed, each with the time (monotonic, ms) at which to begin again.
         self._aside: dict[TaskId, float] = {}
-        #: The tasks that are to be followed, begun with or not.
+        #: All tasks to follow, whether they have begun or not.
         self.followed: dict[TaskId, Followable] = {}
+        #: Those of them that have got the group's commits.
+        self._informed: set[TaskId] = set()
         self.begun: dict[TaskId, TaskRestore] = {}
         self.stores: dict[TopicPartition, StoreRestore] = {}
-        #: The partitions to read may have changed since reading was last adjusted.
+        #: Whether the partitions to read may have changed since reading was last adjusted.
         self.changed = False
 
     @property
@@ -67,8 +70,7 @@ class TaskRestores:
         return [replace(restore) for restore in list(self.stores.values()) if not restore.follows]
 
     def lags(self) -> dict[TaskId, int]:
-        """How many offsets the stores of each followed task are behind; nothing of those not begun with. Needs no
-        mutex."""
+        """For each followed task that has begun, the number of offsets that its stores are behind. Needs no mutex."""
         lags: dict[TaskId, int] = {}
         for restore in list(self.stores.values()):
             if restore.follows:
@@ -85,14 +87,14 @@ class TaskRestores:
         }
 
     def begin(self, task_id: TaskId, restores: Sequence[StoreRestore]) -> None:
-        """The offsets of a task that was submitted are known."""
+        """Begin with a task whose offsets are known now."""
         task = self.submitted.pop(task_id)
         self.begun[task_id] = TaskRestore(task, restores, task_id in self.followed)
         self.stores |= {restore.partition: restore for restore in restores}
         self.changed = True
 
     def put_aside(self, task_id: TaskId, error: StreamsError) -> None:
-        """Begin again with a followed task after a pause. Tasks and other standbys can do without it."""
+        """Stop following a task after an error, and begin again after a pause. The others do not need it."""
         pause_s = STANDBY_PAUSE_MS / 1000
         log.warning("a standby of task %s is tried again in %.0f s: %s", task_id, pause_s, error)
         self.forget(task_id)
@@ -108,14 +110,17 @@ class TaskRestores:
             self.changed = True
 
     def withdraw(self, task_id: TaskId) -> None:
-        """Neither restore nor follow a task any more."""
+        """Stop restoring or following a task."""
         self.submitted.pop(task_id, None)
         self._aside.pop(task_id, None)
         self.forget(task_id)
         self.followed.pop(task_id, None)
+        self._informed.discard(task_id)
 
     def group_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Let followed tasks know how far the group has come, which bounds what is read of inputs."""
+        """Give followed tasks the group's committed offsets, up to which their inputs may be read."""
+        if self._informed != self.followed.keys():
+            self._informed, self.changed = set(self.followed), True
         for task_id, task in self.followed.items():
             limits = task.group_committed(committed)
             begun = self.begun.get(task_id)
@@ -124,15 +129,15 @@ class TaskRestores:
                     restore.end_offset = max(restore.position, limits[restore.store])
                     self.changed = True
 
-    def to_read(self, *, commits_known: bool) -> dict[TopicPartition, StoreRestore]:
-        """The partitions of the tasks with the fewest offsets to go; if there are none, those of followed tasks, where
-        all is known that these have to know of the group's commits."""
+    def to_read(self) -> dict[TopicPartition, StoreRestore]:
+        """The partitions of the tasks with the fewest remaining offsets; if no task is being restored, those of
+        followed tasks. A task that needs the group's commits is not read before it has got them."""
         restored = [of_task for of_task in self.begun.values() if not of_task.follows and of_task.left]
         if not restored:
             return {
                 partition: restore
                 for partition, restore in self.stores.items()
-                if restore.goes_on and self._may_follow(restore.task_id, commits_known=commits_known)
+                if restore.goes_on and self._may_follow(restore.task_id)
             }
         chosen: dict[TopicPartition, StoreRestore] = {}
         for of_task in sorted(restored, key=lambda of_task: of_task.left):
@@ -141,6 +146,6 @@ class TaskRestores:
             chosen |= {restore.partition: restore for restore in of_task.stores if restore.left}
         return chosen
 
-    def _may_follow(self, task_id: TaskId, *, commits_known: bool) -> bool:
+    def _may_follow(self, task_id: TaskId) -> bool:
         task = self.followed.get(task_id)
-        return task is not None and (commits_known or not task.needs_commits)
+        return task is not None and (task_id in self._informed or not task.needs_commits)

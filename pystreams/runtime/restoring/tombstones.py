@@ -1,4 +1,4 @@
-"""How long the topics that stores are restored from keep the records that delete keys."""
+"""Finds out how long topics from which stores are restored keep tombstones, the records that delete keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DELETE_RETENTION_MS: Final = 86_400_000
 
 
 class Tombstones:
-    """Of one application. Threads may share it."""
+    """The retention of tombstones in the topics of one application. Threads may share it."""
 
     def __init__(self, built: BuiltTopology, admin: Admin) -> None:
         self._built = built
@@ -20,14 +20,14 @@ class Tombstones:
         self._kept_ms: dict[str, int | None] = {}
 
     def kept_ms(self, topic: str) -> int | None:
-        """For how long a topic keeps them; None: it is not compacted. The log is asked once."""
+        """How long (ms) a topic keeps tombstones; None: it is not compacted. Asks the log once for all topics."""
         if topic not in self._kept_ms:
             read = {topic}
             for sub in self._built.subtopologies:
                 read.update((*sub.changelogs.values(), *sub.source_changelogs.values()))
             described = self._admin.describe_topics(read)
             for name in read:
-                # A login that may not see settings gets Kafka's default, for a changelog as Kafka Streams makes it.
+                # Without the right to read the settings, assume Kafka's defaults for a changelog of Kafka Streams.
                 config = described[name].config if name in described else {}
                 compacted = "compact" in config.get("cleanup.policy", "compact")
                 kept_ms = int(config.get("delete.retention.ms", _DELETE_RETENTION_MS))

@@ -1,4 +1,4 @@
-"""Ranges of changelogs that were undone: restores pass them over."""
+"""Ranges of changelogs whose records were undone. Restores leave them out."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pystreams.record import RecordBatch
 
 
 class UndoneStretches:
-    """Of one restorer, whose mutex guards them."""
+    """The undone ranges that one restorer knows. The restorer's mutex guards them."""
 
     def __init__(self) -> None:
-        #: Ascending, each from a start to an end (exclusive).
+        #: Ascending ranges of offsets, each with its start and its end (exclusive).
         self._stretches: dict[TopicPartition, list[tuple[int, int]]] = {}
 
     def add(self, partition: TopicPartition, start_offset: int, end_offset: int) -> None:
@@ -23,12 +23,12 @@ class UndoneStretches:
         stretches.append((start_offset, end_offset))
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Pass over nothing of these any more."""
+        """Leave out no records of these changelogs any more."""
         for partition in partitions:
             self._stretches.pop(partition, None)
 
     def without(self, partition: TopicPartition, batch: RecordBatch) -> RecordBatch:
-        """A batch without what was undone."""
+        """The batch without undone records."""
         for start_offset, end_offset in self._stretches.get(partition, ()):
             batch = batch.without(start_offset, end_offset)
         return batch

@@ -1,11 +1,12 @@
-"""Snapshots of tasks' stores: taken while the tasks run, and fetched where a task has no state yet.
+"""Snapshots of tasks' stores: taken while the tasks run, and fetched for tasks without local state.
 
     commit ──► checkpoint, on the thread of the task ──► copied by a thread of its own ──► state_snapshot_dir
     task without local state ──► its last good snapshot, fetched by threads of their own ──► the changelog's tail
 
-- ``client_snapshots``: what a client has of all this. Begin here.
-- ``taking``: when snapshots are taken, and by whom. ``fetching``: which snapshot a task begins with.
-- ``fitting``: whether a snapshot belongs to this application, to this log, and to what its changelogs still hold.
+- ``client_snapshots``: the snapshots of one client. Begin here.
+- ``taking`` takes snapshots of running tasks. ``fetching`` fetches the snapshot that a task begins with.
+- ``fitting`` checks whether a snapshot belongs to this application and this log, and whether its changelogs still hold
+  the records after it.
 
-The format is ``state/snapshots/``.
+The format of snapshots is in ``state/snapshots/``.
 """

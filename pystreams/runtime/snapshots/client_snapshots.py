@@ -49,7 +49,7 @@ class ClientSnapshots:
         )
 
     def close(self) -> None:
-        """Stop. Called when all tasks are closed, before the admin is."""
+        """Stop. Called after all tasks are closed, and before the admin is closed."""
         self.taker.close()
         self.fetcher.close()
         try:
@@ -71,8 +71,8 @@ def snapshots_of(
     origin: Callable[[], str],
     beginning: str | None,
 ) -> ClientSnapshots | None:
-    """The snapshots of a client; None without ``state_snapshot_dir``. ``origin`` and ``beginning`` are as ``Fitting``
-    takes them. Raises ``ConfigError``, ``StateError``."""
+    """The snapshots of a client; None without ``state_snapshot_dir``. ``origin`` and ``beginning``: see ``Fitting``.
+    Raises ``ConfigError``, ``StateError``."""
     if config.state_snapshot_dir is None:
         return None
     fitting = Fitting(built, admin, clock, origin, beginning)

@@ -1,8 +1,8 @@
 """Fetches snapshots for tasks that have no state on this machine.
 
-A task waits for its snapshot as it waits for a locked directory: it is not opened yet, and its thread goes on with the
-others. Threads of their own look for the snapshot with the highest offsets that fits and is whole, and put it where the
-task's state belongs. Without one, the stores are restored from their changelogs alone.
+A task waits for its snapshot as it waits for a locked directory: it is not opened yet, and its thread continues with
+other tasks. Separate threads look for the snapshot with the highest offsets that fits and is complete, and put it into
+the task's state directory. If there is none, the stores are restored from their changelogs alone.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from pystreams.state.snapshots.reading import copy_files, find_manifests, read_m
 log = logging.getLogger(__name__)
 
 _THREADS: Final = 2
-#: If nothing arrives for this time, tasks do without snapshots.
+#: If no data arrives for this time, tasks begin without snapshots.
 PATIENCE_MS: Final = 60_000
 _RETRY_PAUSE_S: Final = 0.5
-#: How long to wait for the end of a thread: a storage may not answer.
+#: How long to wait for the end of a thread, because a storage may not answer.
 _END_TIMEOUT_S: Final = 5.0
 
 
@@ -48,7 +48,7 @@ class _Fetch:
 
 
 class SnapshotFetcher:
-    """Of one client. Its stream threads call everything but ``close``."""
+    """Fetches the snapshots of one client. Its stream threads call all methods except ``close``."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class SnapshotFetcher:
         self._clock = clock
         self._used = metrics.counter(SNAPSHOTS_USED)
         self._stop = threading.Event()
-        #: Guards what follows.
+        #: Guards the fields below.
         self._mutex = threading.Lock()
         self._fetches: dict[TaskId, _Fetch] = {}
-        #: When something arrived last (monotonic, ms).
+        #: When data last arrived (monotonic, ms).
         self._moved_ms = 0.0
-        #: Tasks that are to be opened with what is there now.
+        #: Tasks for which no snapshot needs to be looked for any more.
         self._looked: set[TaskId] = set()
-        #: The snapshot that a task's state has come from, and those that turned out to be of no use.
+        #: The snapshot with which a task's state began, and below it the snapshots that turned out to be unusable.
         self._installed: dict[TaskId, ManifestName] = {}
         self._spoilt: set[tuple[TaskId, ManifestName]] = set()
         self._jobs: queue.SimpleQueue[_Fetch | None] = queue.SimpleQueue()
@@ -84,8 +84,8 @@ class SnapshotFetcher:
     # For stream threads
 
     def is_here(self, task_id: TaskId) -> bool:
-        """Whether a task can be opened: False while a snapshot is looked for or fetched, which this call begins if the
-        task has no state here."""
+        """Whether a task can be opened; False while a snapshot is looked for or fetched. If the task has no state here,
+        this call begins to do so."""
         with self._mutex:
             fetch = self._fetches.get(task_id)
             if fetch is not None:
@@ -106,7 +106,7 @@ class SnapshotFetcher:
             return False
 
     def _stuck(self, fetch: _Fetch) -> bool:
-        """Whether to wait no longer, because the storage does not answer."""
+        """Whether to stop waiting, because the storage does not answer."""
         if self._clock.monotonic_ms() - self._moved_ms < PATIENCE_MS:
             return False
         fetch.given_up.set()
@@ -129,7 +129,7 @@ class SnapshotFetcher:
             return task_id in self._installed
 
     def spoilt(self, task_id: TaskId) -> None:
-        """The local state of a task is of no use: neither is the snapshot that it began with."""
+        """The local state of a task is unusable, and so is the snapshot with which it began."""
         with self._mutex:
             self._looked.discard(task_id)
             name = self._installed.pop(task_id, None)
@@ -140,6 +140,8 @@ class SnapshotFetcher:
         """The task belongs to another member now."""
         with self._mutex:
             fetch = self._fetches.pop(task_id, None)
+            # If the task comes back, its local state may be gone, and there may be newer snapshots.
+            self._looked.discard(task_id)
         if fetch is not None:
             fetch.given_up.set()
 

@@ -1,4 +1,5 @@
-"""Whether a snapshot belongs to this application, to this log, and to what its changelogs still hold."""
+"""Checks whether a snapshot belongs to this application and this log, and whether its changelogs still hold the records
+after it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from pystreams.topology.built import BuiltTopology
 
 
 class Fitting:
-    """Of one client. Threads may share it."""
+    """The checks of one client. Threads may share them."""
 
     def __init__(
         self,
@@ -26,8 +27,8 @@ class Fitting:
         origin: Callable[[], str],
         beginning: str | None,
     ) -> None:
-        """``origin`` is the log, and the last hand-over to the application; ``beginning`` identifies the time since it
-        was created or reset."""
+        """``origin`` identifies the log, and the last hand-over to the application; ``beginning`` identifies the time
+        since the application was created or reset."""
         self.application_id = built.application_id
         self.beginning = beginning
         self._built = built
@@ -43,7 +44,7 @@ class Fitting:
         return self._origin()
 
     def stores(self, task_id: TaskId) -> dict[str, tuple[StoreSpec, TopicPartition]]:
-        """The stores of a task that a snapshot has, and what each is restored from."""
+        """The stores of a task that belong to a snapshot, each with the partition from which it is restored."""
         sub = self._built.subtopologies[task_id.subtopology]
         topics = {**sub.changelogs, **sub.source_changelogs}
         return {
@@ -53,7 +54,7 @@ class Fitting:
         }
 
     def contents(self, task_id: TaskId, offsets: Mapping[str, int]) -> dict[str, StoreContent]:
-        """The content of a snapshot whose stores are as of ``offsets``."""
+        """The content of a snapshot whose stores are complete up to ``offsets``."""
         return {
             name: StoreContent(topic.topic, self._topic_id(topic.topic), offsets[name], schema_of(spec))
             for name, (spec, topic) in self.stores(task_id).items()
@@ -61,7 +62,7 @@ class Fitting:
         }
 
     def usable(self, task_id: TaskId, manifest: Manifest) -> dict[str, int]:
-        """The offsets of the stores that a task can go on with from a snapshot: those that it still has.
+        """The offsets of the stores in a snapshot with which a task can continue: those that the task still has.
 
         Raises ``StateCorruptedError`` if the snapshot does not fit, ``BrokerError`` if the log does not answer.
         """
@@ -104,7 +105,8 @@ class Fitting:
             raise _refused(manifest, "it is from before the application was reset")
 
     def _require_tombstones(self, manifest: Manifest, partitions: Mapping[str, TopicPartition]) -> None:
-        """A compacted topic forgets after some time that a key was deleted: what is older would keep the key."""
+        """Refuse a snapshot that is older than the time for which a compacted topic keeps tombstones: it would still
+        have keys that were deleted since."""
         age_ms = self._clock.now_ms() - manifest.taken_ms
         for name, partition in partitions.items():
             kept_ms = self._tombstones.kept_ms(partition.topic)
@@ -116,7 +118,7 @@ class Fitting:
                 )
 
     def _topic_id(self, topic: str) -> str | None:
-        """The id that the topic had when this client first needed it: stores that are open follow that topic."""
+        """The id that the topic had when this client first needed it, because open stores follow that topic."""
         with self._mutex:
             if topic not in self._topic_ids:
                 self._topic_ids[topic] = self._admin.topic_id(topic)

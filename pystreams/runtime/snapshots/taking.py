@@ -1,9 +1,9 @@
-"""Takes snapshots of the tasks that run.
+"""Takes snapshots of the running tasks.
 
-The thread of a task makes the checkpoint, between two commits, so it names exactly the offsets of the last one: only a
-commit writes to RocksDB. RocksDB writes its entries in memory to files in the background before, so that the checkpoint
-only needs links. A thread of its own copies the files, one task at a time; the next checkpoint is made when that is
-done.
+The thread of a task makes the checkpoint between two commits. Only a commit writes to RocksDB, so the checkpoint
+matches the offsets of the last commit exactly. Before that, RocksDB flushes its memory to files in the background, so
+that the checkpoint only needs links. A separate thread copies the files, one task at a time; the next checkpoint is
+made when that is done.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import queue
 import shutil
 import threading
 import uuid
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,10 +33,10 @@ from pystreams.state.task_stores import TaskStores
 
 log = logging.getLogger(__name__)
 
-#: Stores that have not changed are taken again after this time, which copies next to nothing: a snapshot that is older
-#: than a changelog keeps deletions is of no use.
+#: Unchanged stores are taken again after this time, because a snapshot is useless when it is older than the time for
+#: which a changelog keeps tombstones. This copies hardly any data.
 UNCHANGED_MS: Final = 3_600_000
-#: How long to wait for the end of the thread: a storage may not answer.
+#: How long to wait for the end of the thread, because a storage may not answer.
 _END_TIMEOUT_S: Final = 5.0
 
 
@@ -51,17 +52,18 @@ class Task(Protocol):
 
 @dataclass(slots=True)
 class _Turn:
-    """When the next snapshot of a task is due (monotonic, ms); None: not known yet. ``taken`` are the offsets of the
-    last one that this client has taken, at ``taken_ms``."""
+    """When the next snapshot of a task is due (monotonic, ms); None: not known yet. ``flushing`` are the stores whose
+    flush has begun: a task that has left and comes back has others. ``taken`` are the offsets of the last snapshot that
+    this client has taken, at ``taken_ms``."""
 
     due_ms: float | None = None
-    flushing: bool = False
+    flushing: weakref.ref[TaskStores] | None = None
     taken: Mapping[str, int] = field(default_factory=dict)
     taken_ms: float = 0.0
 
 
 class SnapshotTaker:
-    """Of one client. Its stream threads call ``look``."""
+    """Takes the snapshots of one client. Its stream threads call ``look``."""
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class SnapshotTaker:
         self._writer = SnapshotWriter(folder, kept, self._stop.is_set)
         self._mutex = threading.Lock()
         self._turns: dict[TaskId, _Turn] = {}
-        #: A checkpoint is being copied.
+        #: Whether a checkpoint is being copied.
         self._copying = False
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         name = f"{fitting.application_id}-snapshots"
@@ -115,17 +117,17 @@ class SnapshotTaker:
         """Whether a checkpoint is made now."""
         state = task.state
         try:
-            if not turn.flushing:
+            if turn.flushing is None or turn.flushing() is not state:
                 offsets = state.durable_offsets
                 if not offsets or (offsets == turn.taken and now_ms - turn.taken_ms < UNCHANGED_MS):
                     turn.due_ms = now_ms + self._interval_ms
                     return False
                 state.begin_flush()
-                turn.flushing = True
+                turn.flushing = weakref.ref(state)
             return not state.flushing and self._checkpoint(task, turn, now_ms)
         except StateError as error:
-            # If the stores are at fault, the task will notice; it needs no snapshot.
-            turn.flushing, turn.due_ms = False, now_ms + self._interval_ms
+            # If the stores are broken, the task will notice it by itself.
+            turn.flushing, turn.due_ms = None, now_ms + self._interval_ms
             log.warning("no snapshot of task %s is taken now: %s", task.task_id, error)
             return False
 
@@ -138,10 +140,12 @@ class SnapshotTaker:
         try:
             task.state.checkpoint(path)
         except BaseException:
+            # Links keep files on the disk that RocksDB has deleted.
+            shutil.rmtree(path, ignore_errors=True)
             self._copying = False
             raise
         turn.taken, turn.taken_ms = task.state.durable_offsets, now_ms
-        turn.flushing, turn.due_ms = False, now_ms + self._interval_ms
+        turn.flushing, turn.due_ms = None, now_ms + self._interval_ms
         self._jobs.put(partial(self._copy, task.task_id, path, turn.taken, self._clock.now_ms()))
         return True
 
@@ -160,7 +164,8 @@ class SnapshotTaker:
             self._jobs.get()()
 
     def _learn(self, task_id: TaskId) -> None:
-        """The next snapshot of a task is due an interval after the last one, even if another process took that."""
+        """Set the time of a task's next snapshot: one interval after its last one, even if another process took
+        that."""
         wait_ms: float = self._interval_ms
         try:
             last_ms = self._writer.last_taken_ms(task_folder(self._fitting.application_id, task_id))

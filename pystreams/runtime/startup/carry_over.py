@@ -1,13 +1,13 @@
 """Changes topics for a take-over: deletes the content of stores, or copies it to another name. No member runs
 meanwhile.
 
-    record        write that it has begun; a start after this cleans up first, whichever version it is
+    record        write that it has begun; a later start of any version cleans up first
     create again  the changelogs of stores that start empty, and of those that get the content of a former name
     copy          the former changelogs, record by record
     commit        in one transaction: the record of the last run, and the offsets, whose metadata name stores
     delete        the changelogs that are not needed any more
 
-A start that is killed in between has changed nothing that counts: the next start does it again, from the beginning.
+A start that is killed before the commit has no effect: the next start repeats everything from the beginning.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ log = logging.getLogger(__name__)
 #: The number of records copied in one transaction if the log has no limit, to limit memory.
 _RECORDS_MAX: Final = 20_000
 _SILENCE_MS: Final = 60_000.0
-#: How long a start tries without progress, and how long another member's take-over may make no progress before it
-#: counts as dead.
+#: How long a start tries without progress. Another member's take-over counts as dead after the same time without
+#: progress.
 _PATIENCE_MS: Final = 120_000.0
 _BY_ANOTHER_MS: Final = 10_000.0
 _PAUSE_S: Final = 0.2
@@ -76,10 +76,10 @@ class CarryOver:
         self._begun: Unfinished | None = None
 
     def run(self, last_run: Callable[[], LastRun | None], plan: Callable[[LastRun], TakeOver]) -> LastRun:
-        """Carry out what ``plan`` returns for the ``last_run``, and return the new record. If another member is doing
-        it, wait until it has finished: members of one application often start together.
+        """Carry out the take-over that ``plan`` returns for the ``last_run``, and return the new record. If another
+        member is doing so, wait until it has finished: members of one application often start together.
 
-        Raises ``BrokerError`` while the group has members, and for changes that fail; also what ``plan`` raises.
+        Raises ``BrokerError`` while the group has members, and for changes that fail; also the errors of ``plan``.
         """
         self._deadline = Deadline(self._clock, _PATIENCE_MS)
         failure: StreamsError | None = None
@@ -106,17 +106,17 @@ class CarryOver:
         plan: Callable[[LastRun], TakeOver],
         failure: StreamsError | None,
     ) -> LastRun | None:
-        """The record after another member has finished; None if no other member is at it, or makes progress for a few
-        seconds.
+        """The record after another member has finished; None if no other member is carrying out the take-over, or if it
+        makes no progress.
 
-        A new attempt aborts the attempts of others, so a slow one must not be disturbed. An own ``failure`` means that
-        another member may have begun, and has not recorded it yet; it is raised if no member can finish: the old
-        version runs, or no time is left.
+        A new attempt aborts the attempts of others, so a slow attempt must not be disturbed. ``failure`` is the error
+        of this member's own attempt: it means that another member may have begun without having recorded it yet. It is
+        raised if no member can finish, because the old version runs or no time is left.
         """
         pause, patience = threading.Event(), Deadline(self._clock, _BY_ANOTHER_MS)
         seen: object = None
         while True:
-            # Read this first: the member that has finished joins the group after that.
+            # Before the record of the last run, because a member joins the group after it has finished.
             members = self._admin.group_members(self._application_id)
             last = last_run()
             if last is None or not (todo := plan(last)).changes_data:
@@ -141,7 +141,7 @@ class CarryOver:
         try:
             return last.unfinished, self._admin.end_offsets(partitions)
         except TopicError:
-            # The other member deletes these topics, or has just created them: not all brokers know it yet.
+            # The other member is deleting these topics, or has just created them and not all brokers know them yet.
             return last.unfinished, None
 
     def _alone(self, last_run: Callable[[], LastRun | None], plan: Callable[[LastRun], TakeOver]) -> LastRun:
@@ -149,7 +149,7 @@ class CarryOver:
             "take-over", self._application_id, f"{self._application_id}-take-over"
         )
         with closing(committer):
-            # Earlier attempts have ended, or cannot commit any more.
+            # By now, earlier attempts have ended, or cannot commit any more.
             last = last_run()
             assert last is not None, "there is something to take over"
             todo = plan(last)
@@ -212,7 +212,7 @@ class CarryOver:
         copied = 0
         id = f"{self._application_id}-take-over-copy"
         with closing(self._broker.transactional_producer("take-over", id)) as producer:
-            # Only now: this producer may have superseded that of a member which began later.
+            # Only now, because this producer may have fenced the producer of a member that began later.
             self._require(begun)
             for partition in range(there[was]):
                 copied += self._copy_partition(TopicPartition(was, partition), now, producer)
@@ -258,8 +258,8 @@ class CarryOver:
     def _offsets(
         self, carried: Mapping[str, str]
     ) -> tuple[dict[TopicPartition, CommittedOffset], list[Write]]:
-        """The offsets whose metadata refer to a store by its former name, with its new name; and what such metadata
-        have in records."""
+        """The offsets whose metadata refer to a store by its former name, with the new name instead; and the overflow
+        records of such metadata."""
         names = {old: new for new, old in carried.items()}
         offsets = self._admin.group_offsets(self._application_id) if names else {}
         renamed: dict[TopicPartition, CommittedOffset] = {}
@@ -279,7 +279,7 @@ class CarryOver:
     def _overflow(
         self, reference: OverflowReference, names: Mapping[str, str]
     ) -> tuple[OverflowReference, Write]:
-        """The record of a commit with the new names of stores."""
+        """The overflow record of a commit with the new names of stores."""
         found = read_overflow(self._broker, self._admin, self._application_id, [reference], self._clock)
         value = pack_numbers({names.get(name, name): number for name, number in found[reference].items()})
         place, key = reference.place(self._application_id), b"take-over"
@@ -288,8 +288,8 @@ class CarryOver:
     def clean_up(self, last: LastRun) -> None:
         """Delete the changelogs that are not needed any more. If a start is killed before this, the next start does it.
 
-        Raises nothing: where deletion is not permitted, a later store of such a name gets a new changelog
-        before it starts.
+        Raises nothing: if deletion is not permitted, a later store of such a name gets a new changelog before it
+        starts.
         """
         topics = [topic for topic in map(self._built.changelog, last.left_over) if topic not in self._specs]
         try:

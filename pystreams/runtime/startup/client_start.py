@@ -49,14 +49,14 @@ def prepare(
     Raises ``TopicError``, ``RetentionError``, ``TopologyError`` (also where stored content would be lost),
     ``ConfigError``, ``StateError``.
     """
-    config.check_guarantee(transactional=broker.transactional)
+    _check_settings(config, broker)
     hand_over = HandOverCheck(broker, admin, built, clock)
     hand_over.check()
     directory = StateDirectory(config.state_dir, config.application_id)
     with ExitStack() as to_undo:
         number = WorkerNumber(directory.path, worker or 1)
         to_undo.callback(number.release)
-        # Early, because others may wait for this client.
+        # Early, because other clients may wait until this one announces its static members.
         neighbours = neighbours_of(
             broker, admin, directory, config, clock, number.number, supervised=worker is not None
         )
@@ -111,13 +111,20 @@ def prepare(
     return context
 
 
+def _check_settings(config: StreamsConfig, broker: Broker) -> None:
+    """The settings that depend on the log: a given broker may be another one than the settings name."""
+    config.check_guarantee(transactional=broker.transactional)
+    if broker.assigns_tasks:
+        config.check_group_protocol()
+
+
 def _warn_of_circles(built: BuiltTopology) -> None:
     for circle in circles(built.subtopologies):
         log.warning("%s", in_words(circle))
 
 
 def _resources(built: BuiltTopology, config: StreamsConfig, broker: Broker, tasks: int) -> RocksResources:
-    """What the databases of the client share; the log says what starts, and with how much memory."""
+    """The resources that the databases of the client share. Logs what starts, and with how much memory."""
     resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
     log.info(
         "application %s on %s: %d sub-topologies, %d tasks; %s",

@@ -1,5 +1,5 @@
-"""The take-over at the start of a client from the last run on its log and state: it compares first, and acts after all
-checks."""
+"""The take-over from the last run at the start of a client. It compares the programs first, and changes topics only
+after all checks."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pystreams.take_over.unprocessed import unprocessed
 from pystreams.topics.topic_plan import TopicPlan, internal_topics
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.former_names import renamed
+from pystreams.topology.names import CHANGELOG_SUFFIX
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +42,8 @@ class ClientTakeOver:
         self._todo: TakeOver | None = None
 
     def check(self) -> None:
-        """Raises ``TopologyError`` where stored content would be lost, ``ConfigError`` where a loss was accepted that
-        does not happen."""
+        """Raises ``TopologyError`` if stored content would be lost, ``ConfigError`` if the configuration accepts a loss
+        that does not happen."""
         last = self._last()
         self._todo = None if last is None else self._plan(last)
         if last is None:
@@ -85,20 +86,20 @@ class ClientTakeOver:
         return in_use
 
     def _warn_of_unused_changelogs(self) -> None:
-        """Without a record of the last run, as after Kafka Streams, a changelog that no store uses may belong to a
-        renamed store. It may also belong to an application whose name begins with this one's, so it is no reason to
-        refuse."""
-        built, prefix, suffix = self._built, f"{self._built.application_id}-", "-changelog"
+        """Warn of changelogs that no store uses. If there is no record of the last run, as after Kafka Streams, they
+        may belong to renamed stores. They may also belong to an application whose name begins with this one's, so they
+        are no reason to refuse the start."""
+        built, prefix = self._built, f"{self._built.application_id}-"
         used = {built.changelog(spec.name) for spec in built.stores}
         unused = sorted(
             topic
             for topic in self._admin.partition_counts()
-            if topic.startswith(prefix) and topic.endswith(suffix) and topic not in used
+            if topic.startswith(prefix) and topic.endswith(CHANGELOG_SUFFIX) and topic not in used
             if not topic.startswith(f"{prefix}pystreams-")
         )
         if not unused or not self._admin.group_offsets(built.application_id, stable=False):
             return
-        store = unused[0].removeprefix(prefix).removesuffix(suffix)
+        store = unused[0].removeprefix(prefix).removesuffix(CHANGELOG_SUFFIX)
         log.warning(
             "no store of %s uses %s: if a store was renamed, its content is still in this topic, and the new store"
             ' starts empty; name="new name", was="%s" carries the content over',

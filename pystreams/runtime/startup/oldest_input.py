@@ -49,7 +49,7 @@ def oldest_inputs(
         if partition.topic not in internal
     }
     beginnings, ends = admin.beginning_offsets(list(inputs)), admin.end_offsets(list(inputs))
-    # A start does not wait for commits under way: before a dead member is fenced, its own lasts for long.
+    # Do not wait for open transactions: that of a dead member stays open for long, until the member is fenced.
     committed = admin.group_offsets(built.application_id, stable=False)
     waiting: dict[TopicPartition, int] = {}
     for partition, source in inputs.items():
@@ -88,7 +88,7 @@ def _first_batches(
             waiting.remove(partition)
             consumer.unassign([partition])
             batches.append(batch)
-        # There are only gaps up to the end.
+        # These partitions have only gaps up to their ends.
         for partition in [p for p in waiting if consumer.position(p) >= ends[p]]:
             waiting.remove(partition)
             consumer.unassign([partition])
@@ -97,7 +97,7 @@ def _first_batches(
 
 
 def _timestamps(batch: RecordBatch, source: SourceNode, config: StreamsConfig) -> list[int]:
-    """The times that a task would give to the records of a batch, if they can be computed without a task."""
+    """The timestamps that a task would give the records of a batch, if they can be computed without a task."""
     extractor = extractor_of(source, config)
     if isinstance(extractor, WallClockTimestamp):
         return []

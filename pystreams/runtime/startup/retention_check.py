@@ -1,7 +1,7 @@
 """Refuses to write records that their topics would delete at once.
 
-A topic with a time limit deletes by the records' own timestamps, so the results of records from 2013 are gone minutes
-after they are written: outputs look empty, and a window store restores nothing.
+A topic with a retention time deletes by the records' own timestamps, so the results of records from 2013 are deleted
+minutes after they are written: outputs look empty, and a window store restores nothing.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def check_retention(
     consumer: Consumer,
     clock: Clock,
 ) -> None:
-    """Compare the oldest input records that are still to be processed with the retention of the outputs and changelogs
-    that have their times.
+    """Compare the times of the oldest input records that are still to be processed with the retention of the outputs
+    and changelogs to which these times are written.
 
-    Raises ``RetentionError`` unless ``allow_expired``. A warning is logged for topics that may delete records. Only the
-    first records of each input partition are looked at.
+    Raises ``RetentionError`` unless ``allow_expired``. Logs a warning for topics that may delete records. Looks only at
+    the first records of each input partition.
     """
     limits = time_limits(plan, built, config.errors_dead_letter_queue_topic_name)
     if not limits:
@@ -46,7 +46,7 @@ def check_retention(
             log.warning("the oldest record of %s is from %s", partition, time_text(timestamp))
     written = oldest_outputs(built, inputs)
     if config.errors_dead_letter_queue_topic_name is not None:
-        # Dead letters have the times of their input records; it is not known whether there will be any.
+        # Dead letters have the times of their input records, but there may be none.
         dead_letters = config.errors_dead_letter_queue_topic_name
         sure = written.get(dead_letters, Reach()).sure
         written[dead_letters] = Reach(sure, min(inputs.values(), default=None))

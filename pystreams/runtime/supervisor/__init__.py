@@ -1,5 +1,10 @@
-"""The supervisor of worker processes as a state machine; ``cli`` runs it with real processes.
+"""Decides what happens to the worker processes of one application: which are started, stopped, killed or started again.
 
-Begin with ``worker``, the states of one worker. ``supervision`` decides for all of them, ``restarts`` how long to wait
-before a worker starts again, ``worker_notes`` has the messages about them.
+Nothing in this package starts a process or waits: everything is a state machine from events to instructions, which
+``pystreams run --workers`` carries out with real processes. So tests play any sequence of events without processes.
+
+- ``worker`` has the states of one worker, and the messages that it sends. Begin with it.
+- ``supervision`` decides for all workers: it takes events, and returns instructions.
+- ``restarts`` decides after the death of a worker: how long to wait before the next start, or that the run ends.
+- ``worker_notes`` has the messages about workers, for the log and for errors.
 """

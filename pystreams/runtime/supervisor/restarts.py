@@ -1,4 +1,4 @@
-"""Decides what follows the death of a worker: another start after a back-off, or the end of the run.
+"""Decides about the next step after the death of a worker: another start after a back-off, or the end of the run.
 
 A back-off doubles with each failure in a row. Some failures end the run instead, because another start would only
 repeat them: errors that the user must correct, any error before the application has run at all, and an error that has
@@ -18,12 +18,13 @@ from pystreams.runtime.supervisor.worker import Failure, Worker
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """When a worker is started again, and when the run ends instead.
+    """The settings that decide when a worker is started again, and when the run ends instead.
 
-    The n-th failure in a row waits ``backoff_ms * 2**(n-1)``, at most ``backoff_ms_max``, and up to ``jitter`` of that
-    longer, so that workers which died together do not come back together. The first one waits ``first_ms`` instead, and
-    up to as much again: what has happened once says nothing about the next start, and the tasks of a static member wait
-    for it. A worker that has worked for ``ran_well_ms`` starts again as after a first failure.
+    After the n-th failure in a row, the next start waits for ``backoff_ms * 2**(n-1)``, at most ``backoff_ms_max``. A
+    random part of up to ``jitter`` of that is added, so that workers which died together do not start together. After
+    the first failure it waits only ``first_ms`` to twice ``first_ms``, because the failure may not come back, and the
+    tasks of a static member wait for the start. A failure of a worker that has worked for ``ran_well_ms`` counts as a
+    first one.
     """
 
     first_ms: float = 200
@@ -40,7 +41,7 @@ class RestartPolicy:
         """The time to wait after this number of failures in a row."""
         if failures == 1:
             return self.first_ms * (1 + choose.random())
-        # The exponent is bounded, too: a float overflows after a thousand failures.
+        # The exponent is bounded, too, because a float would overflow after a thousand failures.
         doubled = min(self.backoff_ms_max, self.backoff_ms * 2.0 ** min(failures - 1, 32))
         return doubled * (1 + self.jitter * choose.random())
 
@@ -55,7 +56,7 @@ class Causes:
     def final(
         self, worker: Worker, failure: Failure, exit_code: int, *, ran_well: bool, has_run: bool
     ) -> Failure | None:
-        """The failure, if the run ends because of it. ``has_run``: the application has run, in some worker."""
+        """The failure, if the run ends because of it. ``has_run``: the application has run in at least one worker."""
         reported = worker.failure is not None
         if reported and (failure.hopeless or not has_run):
             return failure

@@ -22,7 +22,7 @@ from pystreams.runtime.supervisor.worker_notes import (
     unexplained,
 )
 
-#: After this time a worker without a report gets a note, and so does a worker without a task.
+#: After this time a note is shown about a worker that does not report, or that has no task.
 SILENCE_MS: Final = 30_000.0
 IDLE_MS: Final = 3_000.0
 
@@ -81,8 +81,8 @@ class Summary:
 
 
 class Supervision:
-    """Decides about the workers of one run; the caller carries out what each method returns, and calls ``tick`` several
-    times a second."""
+    """Decides about the workers of one run. The caller carries out the instructions that each method returns, and calls
+    ``tick`` several times a second."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Supervision:
         #: The failure that ended the run, if there was one.
         self.failure: Failure | None = None
         self.stopping = False
-        #: A worker has reported: the application can run.
+        #: Whether any worker has reported, so that the application is known to run.
         self.has_run = False
         self._clock = clock
         self._until_caught_up = until_caught_up
@@ -138,7 +138,7 @@ class Supervision:
         worker.bury(ran_well=ran_well)
         if self.stopping:
             worker.enter(WorkerState.ENDED, now_ms)
-            # A worker that was stopped before it began has nothing to lose, however it ended.
+            # The end of a worker that was stopped before it began is no failure, because it has no work to lose.
             if exit_code != 0 and (had_worked or worker.failure is not None):
                 self.failure = self.failure or failure
             return []
@@ -178,8 +178,8 @@ class Supervision:
             if worker.state is WorkerState.BACKING_OFF and now_ms >= worker.retry_at_ms:
                 instructions.append(self._start(worker))
             if worker.given_up(now_ms):
-                # While the process lives it locks the state of its tasks, and no other worker can open it. One kill is
-                # enough.
+                # A living process locks the state of its tasks, so that no other worker can open it. The worker counts
+                # as heard from now, so that there is only one kill.
                 worker.hear(worker.report, now_ms)
                 instructions += [Kill(worker.number), Note(kill_note(worker))]
             elif worker.falls_silent(now_ms, SILENCE_MS):
@@ -204,8 +204,8 @@ class Supervision:
         )
 
     def health(self, lag_max: int | None) -> Health:
-        """The health of all workers together; ``lag_max`` records may wait in all inputs (None: any number). May be
-        called from another thread."""
+        """The health of all workers together; ``lag_max`` limits the lag of all inputs together (None: no limit). May
+        be called from another thread."""
         workers = list(self.workers.values())
         reasons = [
             f"worker {worker.number}: {reason}"
@@ -224,7 +224,7 @@ class Supervision:
         return None if unknown else _sum_known(lags)
 
     def _state(self) -> str:
-        """One word where all are in the same state, else how many run."""
+        """The state, if all workers are in the same one; otherwise how many run."""
         states = {worker.shown_state for worker in self.workers.values()}
         if len(states) == 1:
             return states.pop()
@@ -240,9 +240,9 @@ class Supervision:
         return bool(running) and all(worker.report.caught_up for worker in running)
 
     def _idle(self, now_ms: float) -> list[Instruction]:
-        """A note, once, when all workers run, all tasks are assigned, and there have been more workers than tasks for a
-        while. While one worker has several, others may still get some of them: a broker that assigns tasks takes
-        seconds to have them given up."""
+        """A note about workers without a task, only once: when all workers run, all tasks are assigned, and there have
+        been more workers than tasks for a while. As long as one worker has several tasks, others may still get some of
+        them: if a broker assigns the tasks, it takes seconds until a worker has to give up tasks."""
         workers = list(self.workers.values())
         idle = [worker.number for worker in workers if not worker.report.tasks]
         tasks = sum(worker.report.tasks for worker in workers)

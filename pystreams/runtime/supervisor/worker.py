@@ -51,13 +51,14 @@ _ALIVE = frozenset({_S.STARTING, _S.RUNNING, _S.STOPPING})
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):
-    """The report that a worker sends a few times a second. ``state`` is its client's; ``records`` counts the records
-    that its process has processed, without the ``internal_records``, which came from internal topics; ``lag`` is None
-    while it is not known. ``tasks`` are its own, ``all_tasks`` those of the application, ``standby_lag`` is that of all
-    its ``standbys`` (None: not known), and ``caught_up`` is about the whole application. The group considers a worker
-    dead that is silent for ``patience_ms`` (None: never). ``left_out`` counts the records that its process has left
-    out, by their fate, ``late`` those of them that were too late. A killed process cannot take back what it has not
-    committed. ``joins`` says what its joins have found. ``health`` is its client's, whatever its lag."""
+    """The report that a worker sends a few times a second. ``state`` is the state of its client. ``records`` counts the
+    records that its process has processed, without the ``internal_records``, which came from internal topics. ``lag``
+    is None while it is not known. ``tasks`` are its own tasks, ``all_tasks`` those of the application, ``standby_lag``
+    is the lag of all its ``standbys`` (None: not known), and ``caught_up`` is about the whole application. If a worker
+    is silent for ``patience_ms`` (None: for any time), the group considers it dead. ``left_out`` counts the records
+    that its process has left out, by their fate, ``late`` those of them that were too late; if the process was killed,
+    they include uncommitted ones. ``joins`` are its joins with their matches. ``health`` is the health of its client
+    without a limit of the lag."""
 
     state: str
     records: int = 0
@@ -76,7 +77,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
-    """The metrics of a worker's client, which it sends every few seconds if somebody wants them."""
+    """The metrics of a worker's client, which it sends every few seconds if they are requested."""
 
     client_id: str
     samples: list[Sample]
@@ -86,10 +87,10 @@ _NO_REPORT = Report("starting")
 
 
 class Failure(msgspec.Struct, frozen=True, tag=True):
-    """Why a worker ends, as it reports itself: the parts of a ``StreamsError``.
+    """The reason why a worker ends, as the worker reports it: the parts of a ``StreamsError``.
 
-    ``line`` shows the user's code, ``log`` the end of the worker's log if it did not report a reason; ``exit_code`` is
-    that of the process; ``hopeless``: another start would end in the same way.
+    ``line`` is the line of the user's code, ``log`` the end of the worker's log if it did not report a reason;
+    ``exit_code`` is that of the process; ``hopeless``: another start would end in the same way.
     """
 
     what: str
@@ -155,24 +156,24 @@ class Worker:
 
     @property
     def late(self) -> list[LateRecords]:
-        """Those of them that were too late, by step."""
+        """The records that all its processes have found too late, by step."""
         return add_up((*self._late_before, *self.report.late))
 
     @property
     def joins(self) -> list[Unmatched]:
-        """The joins of all its processes, with the records that found no partner."""
+        """The joins of all its processes, with the records without a match."""
         return add_up_unmatched((*self._joins_before, *self.report.joins))
 
     @property
     def between_assignments(self) -> bool:
-        """Its former tasks may be unassigned now: it died, or waits for the end of a rebalance."""
+        """Whether its former tasks may be unassigned now, because it died or waits for the end of a rebalance."""
         if self.state is WorkerState.RUNNING:
             return self.report.state == "rebalancing"
         return self.state in (WorkerState.STARTING, WorkerState.BACKING_OFF)
 
     @property
     def ready(self) -> bool:
-        """Whether its client is, whatever its lag."""
+        """Whether its client is ready, without a limit of the lag."""
         return self.state is WorkerState.RUNNING and self.report.health.ready
 
     @property
@@ -223,8 +224,9 @@ class Worker:
 
     @property
     def patience_ms(self) -> float | None:
-        """After a silence of this time the group has given its tasks to other members; None: that never happens, or it
-        has not begun to work. A stopping worker does not report while its interpreter shuts down."""
+        """The time of silence after which the group has given its tasks to other members; None: that never happens, or
+        the worker has not begun to work. A stopping worker gets more time, because it does not report while its
+        interpreter shuts down."""
         reported_ms = self.report.patience_ms
         return (
             reported_ms if reported_ms is None or self.state is _S.RUNNING else max(reported_ms, GOODBYE_MS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from pystreams.engine.input.input_decoding import InputForStore
 from pystreams.engine.offset_metadata import TaskMetadata, merge_committed
 from pystreams.engine.overflow import OverflowReference
 from pystreams.engine.stream_task import StreamTask
+from pystreams.errors import StateLockedError, StreamsError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Counter
 from pystreams.record import RecordBatch
@@ -21,12 +23,17 @@ from pystreams.state.task_stores import TaskStores
 from pystreams.stream_time import NO_TIME, TIME_MAX
 from pystreams.transitions import check_transition
 
+log = logging.getLogger(__name__)
+
+#: A warning is logged for a task that has waited this long for its directory.
+LOCK_WARNING_MS = 5_000.0
+
 
 @dataclass(slots=True)
 class AbstractTask:
-    """``changelogs`` names the changelog partition of every logged store, ``source_changelogs`` the input that a store
-    is restored from which has none. ``log_changes`` append to the changelogs of the stores, ``logged`` counts what they
-    have appended. ``records_restored`` counts what its stores were filled with."""
+    """``changelogs`` has the changelog partition of every logged store. ``source_changelogs`` has, for a store without
+    a changelog, the input partition from which it is restored. ``log_changes`` append to the changelogs of the stores,
+    ``logged`` counts the records that they have appended. ``records_restored`` counts the restored records."""
 
     task_id: TaskId
     inputs: frozenset[TopicPartition]
@@ -36,9 +43,9 @@ class AbstractTask:
     logged: dict[str, int] = field(default_factory=dict, kw_only=True)
     records_restored: Counter = field(default_factory=Counter, kw_only=True)
     status: TaskStatus = field(default=TaskStatus.CREATED, kw_only=True)
-    #: Its local state was deleted just before: if the stores still cannot be opened, deleting it again does not help.
+    #: Its local state was just deleted. If the stores still cannot be opened, deleting it again does not help.
     wiped: bool = field(default=False, kw_only=True)
-    #: While its directory is locked: since when it has waited, and when to log that again (ms).
+    #: While it waits for its locked directory: the time when it began to wait, and when to log that next (ms).
     locked_ms: tuple[float, float] | None = field(default=None, kw_only=True)
     #: The part of its last commit that is in records, because it does not fit beside the offsets.
     overflow_numbers: Mapping[OverflowReference, Mapping[str, int]] = field(
@@ -85,19 +92,19 @@ class AbstractTask:
         return sum(self.state.changelog_offset(store) or 0 for store in stores)
 
     def keep_time(self, committed: Mapping[TopicPartition, CommittedOffset], *, ahead: bool) -> None:
-        """Keep, while the stores are restored, all that the work after a commit will need. ``ahead``: changelogs may
-        hold what was not committed, or is undone."""
+        """Have the stores keep, while they are restored, all entries that the work after this commit will need.
+        ``ahead``: changelogs may hold records that were not committed, or are undone."""
         metadata = self.metadata_of(committed)
         self.state.hold(metadata.foreign)
         if any(reference.has_emitted for reference in metadata.overflow):
-            # A standby does not read records of commits. Until it is known what was emitted, nothing expires.
+            # A standby does not read overflow records. Until it is known which windows were emitted, nothing expires.
             self.state.limit_time(NO_TIME, NO_TIME)
         elif ahead or metadata.stream_time < metadata.time_seen:
-            # The changelogs may hold later windows: of what was seen before stream time may reach it, of what was not
-            # committed, or of before a hand-over that set the application back.
+            # The changelogs may hold windows later than stream time: of records whose time stream time may not reach
+            # yet, of records that were not committed, or from before a hand-over that set the application back.
             self.state.limit_time(metadata.stream_time, metadata.time_seen)
         else:
-            # Also if there was no limit: the one of an earlier run may have kept a store below what it has restored.
+            # An earlier run may have set a limit that keeps a store's time below that of its restored records.
             self.state.limit_time(TIME_MAX, TIME_MAX)
 
     def metadata_of(self, committed: Mapping[TopicPartition, CommittedOffset]) -> TaskMetadata:
@@ -123,6 +130,24 @@ class AbstractTask:
         self._hosted, other._hosted = other._hosted, None
         self._inputs_for_stores = other._inputs_for_stores
 
+    def waits_for_lock(self, now_ms: float, error: StateLockedError) -> None:
+        """The directory is still locked. A hand-over takes only a moment, so this warns if it takes longer: after 5 s,
+        10 s, 20 s, ..."""
+        since_ms, warn_at_ms = self.locked_ms = self.locked_ms or (now_ms, now_ms + LOCK_WARNING_MS)
+        if now_ms >= warn_at_ms:
+            waited_ms = now_ms - since_ms
+            self.locked_ms = since_ms, now_ms + waited_ms
+            log.warning("task %s has been waiting for %.0f s: %s", self.task_id, waited_ms / 1000, error)
+
+    def close_anyway(self) -> None:
+        """``close``, but log its errors: the task is closed all the same."""
+        try:
+            self.close()
+        except StreamsError as error:
+            log.warning("task %s is closed, but not cleanly: %s", self.task_id, error)
+        except Exception:
+            log.exception("task %s: a failure while closing; the task is closed all the same", self.task_id)
+
     def close(self) -> None:
-        """Close processors, then stores; what was not committed is forgotten."""
+        """Close processors, then stores; uncommitted changes are discarded."""
         self.hosted.close()

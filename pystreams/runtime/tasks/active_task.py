@@ -1,5 +1,4 @@
-"""A task that processes records, as its thread holds it: its state, its stores and changelogs, and what was committed
-for it last."""
+"""A task that processes records, as its thread holds it: its state, its stores and changelogs, and its last commit."""
 
 from __future__ import annotations
 
@@ -19,10 +18,11 @@ from pystreams.stream_time import NO_TIME
 
 @dataclass(slots=True)
 class ActiveTask(AbstractTask):
-    """``position_of`` is the consumer's position in an input. ``committed`` is the last commit of each input, and
-    ``fresh`` where reading begins of those that have none and are read from their beginning. ``logged`` counts what was
-    appended to changelogs past ``log_ends``: so far it is known that they hold nothing else (see ``changelog_guard``).
-    ``overflow`` writes what does not fit beside the offsets. ``internal_inputs`` are its inputs from internal topics.
+    """``position_of`` returns the consumer's position in an input. ``committed`` is the last commit of each input.
+    ``fresh`` has the first offset of each input that has no commit and is read from its beginning. ``logged`` counts
+    the records that the task has appended to its changelogs after ``log_ends``, the offsets up to which the changelogs
+    are known to hold only its own records (see ``changelog_guard``). ``overflow`` writes metadata that does not fit
+    beside the offsets. ``internal_inputs`` are its inputs from internal topics.
 
     Implements ``task.Task``, ``restorable.Restorable`` and ``commit.Committable``.
     """
@@ -34,9 +34,9 @@ class ActiveTask(AbstractTask):
     log_ends: dict[str, int] = field(default_factory=dict)
     overflow: OverflowWriter | None = None
     internal_inputs: Collection[TopicPartition] = ()
-    #: Whether the group had ``committed`` still when the task had work to commit for the first time.
+    #: Whether the group has confirmed ``committed`` before the task's first commit.
     start_confirmed: bool = False
-    #: The time of the next record, for others to see with the next commit, or None (ms).
+    #: The timestamp (ms) of the next record, which the next commit shows to other members; None: it shows none.
     head_reported_ms: int | None = None
 
     def interrupt(self) -> None:
@@ -60,11 +60,11 @@ class ActiveTask(AbstractTask):
         return ToRestore(store, partition, state.changelog_offset(store), limit, warns_of_gaps)
 
     def fill(self, stores: Collection[str]) -> None:
-        """Much is about to be restored to these stores. Raises ``StateCorruptedError``."""
+        """Prepare these stores for the restore of many records. Raises ``StateCorruptedError``."""
         self.state.fill(stores)
 
     def settled(self) -> bool:
-        """Whether ``restored`` may be called, which then takes a moment only."""
+        """Whether ``restored`` may be called. It takes only a moment then."""
         return self.state.settled()
 
     def restored(self, ends: Mapping[str, int]) -> None:
@@ -77,15 +77,16 @@ class ActiveTask(AbstractTask):
 
     @property
     def internal_buffered(self) -> int:
-        """The number of records that have come from internal topics, and wait to be processed."""
+        """The number of buffered records from internal topics."""
         return sum(map(self.stream.buffered, self.internal_inputs))
 
     @property
     def needs_commit(self) -> bool:
-        """There is work to commit, or a place where reading began and that the next start would not find again:
-        ``latest`` is somewhere else then, and what came in between would be left out. Or the consumer has gone past the
-        marker of a transaction: a log that ends with it would be said to have more, and once retention has taken it,
-        something would seem to be lost."""
+        """Whether there is something to commit: work, or one of two kinds of offsets. The first is an offset at which
+        reading began and that the next start would not find again: ``latest`` is another offset by then, so the records
+        in between would be skipped. The second is a position behind the marker of a transaction: without this commit, a
+        partition that ends with the marker would have a lag, and when retention has deleted the marker, records would
+        seem to be lost."""
         return self.stream.commit_needed or any(
             self._is_past_commit(partition, self.position_of(partition)) for partition in self.inputs
         )
@@ -101,8 +102,8 @@ class ActiveTask(AbstractTask):
         positions: Mapping[TopicPartition, int],
         beginnings: Mapping[TopicPartition, int],
     ) -> None:
-        """Restored: go on at ``positions``, with the times and operators' memory of the last commit. ``cache`` is the
-        thread's, ``beginnings`` are the first offsets that the inputs hold."""
+        """The stores are restored: start at ``positions``, with the times and the operators' memory of the last commit.
+        ``cache`` is the thread's, ``beginnings`` are the first offsets that the inputs hold."""
         metadata = self.metadata_of(self.committed)
         self.foreign_metadata = metadata.foreign
         self.fresh = {
@@ -120,15 +121,15 @@ class ActiveTask(AbstractTask):
         )
         self.state.committed_stores.open(self.committed_offsets())
         if not positions.keys() <= self.committed.keys() | self.fresh.keys():
-            # The next start would begin elsewhere: if this process is killed, what comes until then would be left out.
+            # Without a commit, the next start would begin at other offsets and skip the records in between.
             self.stream.timing.commit_requested = True
 
     def committed_offsets(self) -> dict[TopicPartition, int]:
-        """The offset of each input up to which its records are committed."""
+        """For each input the offset up to which its records are committed."""
         return _offsets_of(self.committed)
 
     def processed_offsets(self) -> dict[TopicPartition, int]:
-        """The offset of each input up to which its records are processed, whether committed or not."""
+        """For each input the offset up to which its records are processed, whether committed or not."""
         return {
             **self.committed_offsets(),
             **{partition: position.offset for partition, position in self.stream.positions().items()},
@@ -137,15 +138,16 @@ class ActiveTask(AbstractTask):
     # Commit
 
     def flush(self) -> None:
-        """Forward and log what the caches of the stores hold."""
+        """Forward and log the dirty entries in the caches of the stores."""
         self.hosted.flush()
 
     def offsets_to_commit(self) -> dict[TopicPartition, CommittedOffset]:
         """The offsets that differ from the last commit; none for a partition of which nothing was ever read.
 
-        The consumer's position counts where everything before it has been processed, because the log may hold no
-        records up to it. If only punctuators have worked, it is the offset of one input as it was: the group takes
-        offsets only from the member that has the task, and thereby what is committed with them.
+        If all records before the consumer's position have been processed, the position itself is committed, because
+        there may be offsets without records before it. If only punctuators have worked, the offset of one input is
+        committed again unchanged: the group accepts offsets only from the member that has the task, which protects the
+        rest of the commit, too.
         """
         positions: dict[TopicPartition, int] = {}
         times: dict[TopicPartition, int] = {}
@@ -154,7 +156,7 @@ class ActiveTask(AbstractTask):
             if not self.stream.buffered(partition):
                 offset = max(offset, self.position_of(partition))
             elif known is not None:
-                # The consumer's position was committed, and what came after it is not processed yet.
+                # The last commit was the consumer's position, and the records after it are not processed yet.
                 offset = max(offset, known.offset)
             if self.fresh.get(partition) != offset:
                 positions[partition], times[partition] = offset, time
@@ -166,7 +168,7 @@ class ActiveTask(AbstractTask):
         return changed or (self._unchanged(own) if self.stream.commit_needed else {})
 
     def _unchanged(self, own: Mapping[str, int]) -> dict[TopicPartition, CommittedOffset]:
-        """The offset of one input as it was, preferably as it was committed last."""
+        """The unchanged offset of one input, preferably of one that was committed before."""
         for partition, (offset, time) in sorted(self.stream.positions().items()):
             if not self.committed:
                 at = {partition: offset}
@@ -178,21 +180,22 @@ class ActiveTask(AbstractTask):
     def after_commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], end_offsets: Mapping[TopicPartition, int]
     ) -> None:
-        """The log has ``offsets``: keep what the stores hold, which is as of ``end_offsets`` of their changelogs."""
+        """The log has committed ``offsets``: commit the stores, which match their changelogs up to ``end_offsets``."""
         committed = {**self.committed, **offsets}
         input_offsets = _offsets_of(committed)
         if self.overflow is not None:
             self.overflow.after_commit(end_offsets)
-        # From where to restore each store.
+        # The offset from which to restore each store.
         written = {store: end_offsets[p] for store, p in self.changelogs.items() if p in end_offsets}
         self.state.commit(written | self._read_by_stores(input_offsets), input_offsets=input_offsets)
-        # Not before: if the stores could not be written, their changelogs are right. ``TaskManager._take_back``
-        # recognizes such a task by offsets that differ from the group's.
+        # Only after the stores are committed: if that fails, their changelogs are right nevertheless, and
+        # ``TaskManager._take_back`` recognizes such a task by offsets that differ from the group's.
         self.committed = committed
         self.stream.after_commit()
 
     def _read_by_stores(self, input_offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
-        """The records of its input that a store without a changelog holds: everything up to the last commit."""
+        """For each store without a changelog, the offset of its input up to which it holds the records: the committed
+        one."""
         return {store: input_offsets[p] for store, p in self.source_changelogs.items() if p in input_offsets}
 
 

@@ -25,8 +25,8 @@ class CommitAll:
 
 @dataclass(frozen=True, slots=True)
 class CloseTask:
-    """Close a task; its work is committed already, or is to be forgotten. ``becomes_standby``: what is committed goes
-    on as a standby here."""
+    """Close a task; its work is committed already, or must be discarded. ``becomes_standby``: its committed state
+    continues as a standby here."""
 
     task: TaskId
     becomes_standby: bool = False
@@ -42,21 +42,21 @@ class OpenTask:
 
 @dataclass(frozen=True, slots=True)
 class OpenStandby:
-    """Keep the stores of a task filled from now on."""
+    """Keep the stores of a task up to date from now on."""
 
     task: TaskId
 
 
 @dataclass(frozen=True, slots=True)
 class CloseStandby:
-    """Keep the stores of a task filled no more."""
+    """Stop keeping the stores of a task up to date."""
 
     task: TaskId
 
 
 @dataclass(frozen=True, slots=True)
 class Promote:
-    """Take a task on whose standby is here: it goes on with the standby's open stores."""
+    """Take on a task whose standby is here: it continues with the standby's open stores."""
 
     task: TaskId
     inputs: Inputs
@@ -64,7 +64,7 @@ class Promote:
 
 @dataclass(frozen=True, slots=True)
 class AbortAll:
-    """Forget everything since the last commit."""
+    """Discard all work since the last commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def plan_assignment(
     standbys to ``standbys``. If another member still holds an input of a task, the task comes with a later assignment.
     A task whose inputs are here is no standby.
 
-    Raises ``TopicError`` for a partition of which this member knows no task: no member would ever read it.
+    Raises ``TopicError`` for a partition that belongs to no task that this member knows: no member would ever read it.
     """
     available = frozenset(assigned)
     unknown = available.difference(*inputs_of.values())

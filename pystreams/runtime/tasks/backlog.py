@@ -11,23 +11,30 @@ from pystreams.record import RecordBatch
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.task import TaskStatus
 
-#: Records that arrived longer ago than this should have been processed. The steady flow of an application that keeps up
-#: is younger.
+#: A record that arrived longer ago than this should have been processed: in an application that keeps up, unprocessed
+#: records are younger.
 LOOK_INTERVAL_MS = 1_000.0
 
 
-#: Fewer records of a partition at once are the steady flow, too.
+#: At most this many records of a partition in one poll are no sign of a backlog.
 _STEADY_RECORDS_MAX = 32
 
 
+def has_more(consumer: Consumer, partition: TopicPartition) -> bool:
+    """Whether the log may have records of a partition that were not polled yet: its end may be unknown."""
+    end = consumer.known_end_offset(partition)
+    return end is None or end > consumer.position(partition)
+
+
 class Backlog:
-    """The backlog of one thread, as far as it concerns the tasks that ``counts`` is true for. A new thread lags, until
-    a look at its inputs shows something else."""
+    """The backlog of one thread, of those of its tasks for which ``counts`` is true. A new thread lags until a look at
+    its inputs shows the contrary."""
 
     def __init__(
         self, consumer: Consumer, clock: Clock, spread_ms: int, counts: Callable[[ActiveTask], bool]
     ) -> None:
-        """``spread_ms``: many records that are polled at once and are further apart than this come from a backlog."""
+        """``spread_ms``: if many records come in one poll, and their timestamps are further apart than this, they come
+        from a backlog."""
         self._consumer = consumer
         self._clock = clock
         self._spread_ms = spread_ms
@@ -37,11 +44,11 @@ class Backlog:
         self._next_look_ms = clock.monotonic_ms() + LOOK_INTERVAL_MS
         #: The end offsets at the last look.
         self._ends: dict[TopicPartition, int] = {}
-        #: Whether there was ever no backlog.
+        #: Whether a look has ever found no backlog.
         self.was_worked_off = False
 
     def arrived(self, batches: Sequence[RecordBatch], tasks: Iterable[ActiveTask]) -> None:
-        """Records were polled, and ``tasks``, all of the thread, have them."""
+        """Records were polled and given to ``tasks``, which are all tasks of the thread."""
         if self.lags:
             return
         self.look(tasks)
@@ -57,13 +64,14 @@ class Backlog:
         if now_ms >= self._next_look_ms:
             self._next_look_ms = now_ms + LOOK_INTERVAL_MS
             before, self._ends = self._ends, {}
-            # All of them, because each notes its ends.
+            # A list, so that ``_is_behind`` notes the end offsets of every task.
             behind = [self._is_behind(task, before) for task in tasks]
             self.lags = any(behind)
             self.was_worked_off |= not self.lags
 
     def _is_behind(self, task: ActiveTask, before: Mapping[TopicPartition, int]) -> bool:
-        """Whether a task has not processed all up to the end offsets ``before``. Notes the present ones."""
+        """Whether a task has records before the end offsets ``before`` still to process. Notes the present end offsets
+        for the next look."""
         if task.status is not TaskStatus.RUNNING:
             return not self.was_worked_off
         if not self._counts(task):

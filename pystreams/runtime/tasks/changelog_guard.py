@@ -1,15 +1,15 @@
 """Keeps the last records of a changelog equal to the stores of its task, even if another process writes to it.
 
-A process that was frozen or cut off for longer than its session has a successor. When it wakes up, the records that it
-had sent but not delivered still go to the log, before it learns of its successor: an old value then stands behind newer
-ones, and the next restore would take it for the last one. At least once, the log cannot refuse such records. (Kafka
-Streams has this gap, too.) But a task counts what it writes: a changelog that has grown by more was written to by
-another process. The task then reads the new part of the changelog, and logs every key again whose last record differs
-from the store.
+A process that was frozen or cut off for longer than its session timeout is replaced by a successor. When it wakes up,
+its client still sends the records that were waiting, before it learns of the successor: an old value then stands behind
+newer ones, and the next restore would take it for the last one. With at-least-once guarantees the log cannot refuse
+such records. (Kafka Streams has this gap, too.) But a task counts the records that it writes: if a changelog has grown
+by more, another process has written to it. The task then reads the new part of the changelog, and logs again every key
+whose last record differs from the store.
 
-The process that finds foreign records may itself be the one that was frozen; they are then those of its successor, and
-right. So, after reading and before logging, the task commits its last offsets once more: the group refuses this to a
-member that was replaced. Logs whose commits are atomic need none of this.
+The process that finds foreign records may itself be the one that was frozen; then they are records of its successor,
+and correct. So, after reading and before logging, the task commits its last offsets once more: the group refuses this
+to a member that was replaced. Logs with atomic commits need none of this.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from pystreams.runtime.tasks.last_commits import LastCommits
 
 log = logging.getLogger(__name__)
 
-#: How often changelogs are looked at to which nothing was written meanwhile.
+#: How often changelogs are checked to which the task has written nothing meanwhile.
 CHECK_INTERVAL_MS: Final = 30_000.0
-#: The thread has better things to do than to wait for a broker that is away: there is a next time.
+#: A short wait for a broker that does not answer, because the thread has other work: the next check comes soon enough.
 _CHECK_TIMEOUT_MS: Final = 2_000.0
 _READ_TIMEOUT_MS: Final = 10_000.0
 _READ_POLL_MS: Final = 100.0
-#: What the answer for one more partition may take, where thousands are asked for.
+#: Added to the timeout of a request for each of its partitions, because there may be thousands.
 _ANSWER_MS: Final = 1.0
-#: Stands for the time where the last record of a key counts, whatever its time.
+#: Takes the place of the time in ``Found`` where the last record of a key counts, whatever its time.
 _ANY_TIME: Final = -1
 
 #: Value, timestamp (None: the store keeps none) and headers of a record, as a changelog holds them.
@@ -50,7 +50,8 @@ Found = dict[tuple[bytes, int], Logged]
 
 
 class _Stretch(NamedTuple):
-    """Consecutive records of a changelog. ``versions``: no record of a key takes the place of one with another time."""
+    """Consecutive records of a changelog. ``versions``: a record replaces an earlier one only if both have the same key
+    and the same time, as in the changelog of a versioned store."""
 
     partition: TopicPartition
     start_offset: int
@@ -59,7 +60,7 @@ class _Stretch(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What a stretch of a store's changelog holds."""
+    """The content of a stretch of a store's changelog."""
 
     store: str
     stretch: _Stretch
@@ -67,10 +68,10 @@ class _Read(NamedTuple):
 
 
 class Undone(NamedTuple):
-    """A stretch of a versioned store's changelog that holds only records of this task that were undone.
+    """A stretch of a versioned store's changelog that holds only undone records of this task.
 
-    A version cannot be removed from such a changelog, and a new record for its time would come after the versions that
-    are written when the work is done again. So the store is restored without the stretch.
+    A version cannot be removed from such a changelog, and a new record for its time would conflict with the versions
+    that are written when the work is repeated. So the store is restored without the stretch.
     """
 
     partition: TopicPartition
@@ -88,8 +89,8 @@ class ChangelogGuard:
         confirm: Callable[[ActiveTask], object],
         clock: Clock,
     ) -> None:
-        """``consumer`` makes a consumer for the rare case. ``confirm`` has the log confirm a task's last commit: raises
-        ``TaskMigratedError`` if the task is not this member's any more."""
+        """``consumer`` makes a consumer for the rare case that a changelog must be read. ``confirm`` has the log
+        confirm a task's last commit: it raises ``TaskMigratedError`` if the task is not this member's any more."""
         self._consumer = consumer
         self._admin = admin
         self._confirm = confirm
@@ -99,10 +100,10 @@ class ChangelogGuard:
         self.commit_needed = False
 
     def check(self, tasks: Collection[ActiveTask], end_offsets: Mapping[TopicPartition, int]) -> int:
-        """Compare end offsets after a commit with what the tasks have written. Gives the number of records that were
-        logged once more; they are part of the next commit.
+        """Compare the end offsets after a commit with the number of records that the tasks have written. Returns the
+        number of records that were logged again; they are part of the next commit.
 
-        Raises ``TaskMigratedError`` if it is this member that was replaced.
+        Raises ``TaskMigratedError`` if this member was replaced.
         """
         repaired = 0
         for task in tasks:
@@ -111,7 +112,7 @@ class ChangelogGuard:
                 if end is None:
                     continue
                 strangers = end - task.log_ends[store] - task.logged[store]
-                # Without a commit the group cannot confirm whose the task is; and there is hardly any state.
+                # Without a commit, the group cannot confirm who has the task; and there is hardly any state yet.
                 if strangers > 0 and not task.committed:
                     continue
                 if strangers > 0:
@@ -137,7 +138,7 @@ class ChangelogGuard:
         return self.check(tasks, self._admin.end_offsets(partitions, timeout_ms)) if partitions else 0
 
     def now_and_then(self, tasks: Collection[ActiveTask]) -> None:
-        """``check_all``, if it is time to; later, if the broker is away."""
+        """Call ``check_all`` if it is due. If the broker does not answer, the next call is soon enough."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._next_check_ms:
             return
@@ -148,12 +149,13 @@ class ChangelogGuard:
             log.info("changelogs cannot be checked now and are checked later: %s", error)
 
     def take_back(self, tasks: Sequence[ActiveTask]) -> list[Undone]:
-        """Before tasks start again from their last commit: forget what their stores wrote since, and have what they
-        have logged of it followed by what the stores held then. Otherwise it would be restored with them, and what is
-        processed once more would count twice. Gives what stores of versions are better restored without.
+        """Undo the uncommitted changes of tasks before these start again from their last commit: abort the changes of
+        their stores, and log again the committed entries of all keys that were logged since. Otherwise a restore would
+        include the uncommitted changes, and records that are processed again would count twice. Returns the stretches
+        that restores of versioned stores must leave out.
 
-        If that fails for one task, it is logged, and the others are still taken back. Flush the producer after it.
-        Raises ``BrokerUnavailableError``: each of the others would have to wait for the log as well.
+        If this fails for one task, it is logged, and the others are still taken back. Flush the producer afterwards.
+        Raises ``BrokerUnavailableError`` at once, because every other task would have to wait for the log, too.
         """
         try:
             read = self._read_logged(tasks)
@@ -161,7 +163,7 @@ class ChangelogGuard:
             raise
         except StreamsError as error:
             if len(tasks) > 1:
-                # One of them has a changelog that cannot be read.
+                # The changelog of one task cannot be read: try each task by itself.
                 return [one for task in tasks for one in self.take_back([task])]
             _warn_of(tasks[0], error)
             return []
@@ -176,8 +178,8 @@ class ChangelogGuard:
         return undone
 
     def _read_logged(self, tasks: Collection[ActiveTask]) -> list[tuple[ActiveTask, list[_Read]]]:
-        """What the tasks have logged since their last commits, without the stores that have logged nothing. All is read
-        at once: with thousands of changelogs, one after the other would take minutes."""
+        """The records that the tasks have logged since their last commits, without the stores that have logged nothing.
+        All changelogs are read at the same time: thousands of them would take minutes one after the other."""
         logged = [
             (task, store, task.changelogs[store])
             for task in tasks
@@ -232,7 +234,7 @@ class ChangelogGuard:
         """The last record of every key in stretches of changelogs. Raises ``BrokerUnavailableError`` if nothing
         arrives for some time."""
         found: dict[TopicPartition, Found] = {one.partition: {} for one in stretches}
-        # Retention may have taken the first of them.
+        # Retention may have deleted the first of these records.
         beginnings = self._admin.beginning_offsets(list(found))
         left = {one.partition: one for one in stretches if beginnings[one.partition] < one.end_offset}
         with closing(self._consumer()) as consumer:
@@ -256,7 +258,7 @@ class ChangelogGuard:
 
 
 def _stretch(task: ActiveTask, store: str, end_offset: int) -> _Stretch:
-    """What the changelog of a store holds behind the offset up to which it is known to match the store."""
+    """The stretch of a store's changelog from ``log_ends``, up to which it is known to match the store, to its end."""
     return _Stretch(
         task.changelogs[store], task.log_ends[store], end_offset, task.state.keeps_versions(store)
     )
@@ -292,7 +294,7 @@ def _warn_of(task: ActiveTask, error: StreamsError) -> None:
 
 
 def _others(task: ActiveTask, store: str, found: Found) -> list[tuple[bytes, Logged]]:
-    """The keys that were ``found`` with something else than the store holds, each with what it holds."""
+    """The keys whose ``found`` record differs from the store, each with the store's entry."""
     others: list[tuple[bytes, Logged]] = []
     for (key, time), last in found.items():
         current = task.state.as_logged(store, key, time)
@@ -307,8 +309,8 @@ def _others(task: ActiveTask, store: str, found: Found) -> list[tuple[bytes, Log
 
 
 def _log_again(task: ActiveTask, store: str, found: Found) -> int:
-    """Log what the store holds under the keys that were ``found`` with something else; give the number of records.
-    In a log of versions nothing takes the place of another."""
+    """Log the store's entries of the keys whose ``found`` record differs; returns their number. Nothing is logged for a
+    versioned store, because a new record does not replace a version with another time."""
     others = [] if task.state.keeps_versions(store) else _others(task, store, found)
     for key, (value, timestamp, headers) in others:
         task.log_changes[store](key, value, timestamp, headers)
@@ -318,7 +320,7 @@ def _log_again(task: ActiveTask, store: str, found: Found) -> int:
 def guard_of(
     context: ClientContext, member: Member, producer: Producer, last_commits: LastCommits, thread: str
 ) -> ChangelogGuard | None:
-    """The guard of a thread's changelogs; None: the log's commits are atomic."""
+    """The guard of a thread's changelogs; None if the log's commits are atomic."""
     broker = context.broker
     if broker.transactional:
         return None

@@ -48,15 +48,15 @@ class ClientContext:
     directory: StateDirectory
     cleanup: StateCleanup
     hand_over: HandOverCheck
-    #: Has the topology kept when it processes records; knows which stores have begun anew.
+    #: Saves the topology when it processes records; knows which stores have begun anew.
     in_use: TopologyInUse
     resources: RocksResources
     process_id: str
-    #: Keeps this client's names apart from those of others with the same process id.
+    #: Makes this client's names differ from those of other clients with the same process id.
     worker: WorkerNumber
     inputs: Mapping[TaskId, frozenset[TopicPartition]]
     partition_count: Callable[[str], int]
-    #: Knows how far stream time may go while other tasks lag; None if it waits for nobody.
+    #: Computes how far stream time may advance while other tasks lag; None if it does not wait for other tasks.
     watch: GroupWatch | None = None
     #: Notices that other processes on this machine have died; None if the log notices it.
     neighbours: Neighbours | None = None
@@ -67,7 +67,7 @@ class ClientContext:
     snapshots: ClientSnapshots | None = None
     #: How busy the threads are, so that restoring takes little from processing.
     load: Load = field(default_factory=Load)
-    #: Chooses the thread that tells the group what all threads know, and knows what the group has told one of them.
+    #: Chooses the thread that sends the group the state of all threads, and keeps what one thread has received for all.
     in_group: ClientInGroup = field(default_factory=ClientInGroup)
     tombstones: Tombstones = field(init=False)
     #: How far the group has come, for standbys.
@@ -79,7 +79,8 @@ class ClientContext:
     global_stores: dict[str, GlobalStoreView] = field(default_factory=dict)
     #: Tasks with stores.
     stateful: frozenset[TaskId] = field(init=False)
-    #: Tasks with stores, and those that feed one through internal topics: records that these lose are missing in state.
+    #: Tasks with stores, and tasks whose records reach a store through internal topics: a record that one of these
+    #: tasks loses is missing in state.
     feeding_state: frozenset[TaskId] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,7 +100,7 @@ class ClientContext:
 
     @property
     def changelogs_ahead(self) -> bool:
-        """Whether changelogs may hold what was not committed, or what a hand-over has undone."""
+        """Whether changelogs may hold records that were not committed, or that a hand-over has undone."""
         return not self.broker.transactional or bool(self.hand_over.attempt)
 
     @property
@@ -112,7 +113,8 @@ class ClientContext:
         return self.built.subtopologies[task.subtopology]
 
     def offset_reset(self, task: TaskId, topic: str) -> str:
-        """Internal topics are always read from their beginning: nothing in them may be left out."""
+        """Where to start in a topic without a committed offset. Internal topics are always read from their beginning,
+        because none of their records may be skipped."""
         if topic in self.built.internal_topics:
             return "earliest"
         source = self.subtopology(task).source_for(topic)
@@ -124,14 +126,14 @@ class ClientContext:
         return offset_ago(self.admin, self.clock, partition, duration_ms)
 
     def everything_is_committed(self) -> bool:
-        """True if the group's committed offsets are the end offsets of all inputs, and stream time waits for nobody:
-        what becomes final when it no longer waits is written then, too."""
+        """True if the group's committed offsets are the end offsets of all inputs, and stream time does not wait for
+        other tasks: otherwise the results that become final when it no longer waits would still be missing."""
         admin, inputs = self.admin, sorted({p for of_task in self.inputs.values() for p in of_task})
         before = admin.end_offsets(inputs)
         committed = admin.group_offsets(self.built.application_id, stable=False)
         beginnings = admin.beginning_offsets(inputs)
         reached = {p: max(committed[p].offset if p in committed else 0, beginnings[p]) for p in inputs}
-        # The end offsets only grow: if they are the same before and after, they were the same in between.
+        # End offsets only grow: if they are the same before and after the other requests, they were so in between.
         if not reached == before == admin.end_offsets(inputs):
             return False
         return not any(
@@ -162,8 +164,8 @@ class ClientContext:
         return None if given is None else instance_id_of(given, self.worker.number, thread)
 
     def transactional_id(self, thread: int) -> str:
-        """The name of a thread's transactions: with it, a static member that comes back ends the transaction that it
-        has left open."""
+        """The transactional id of a thread. A static member that comes back has the same id as before, so it ends the
+        transaction that it has left open."""
         instance_id = self.instance_id(thread)
         if instance_id is not None:
             return transactional_id_of_instance(self.built.application_id, instance_id)
@@ -175,7 +177,7 @@ class ClientContext:
 
 
 def _feeding_state(subtopologies: Sequence[SubTopology]) -> set[int]:
-    """The sub-topologies from which a way leads to a store."""
+    """The sub-topologies whose records can reach a store."""
     feeding: set[int] = set()
     found = {sub.id for sub in subtopologies if sub.stores}
     while found - feeding:

@@ -1,9 +1,9 @@
 """Commits the tasks of a thread, in one commit because they share a producer.
 
-last_commits          a task that began at an old offset commits nothing
-member.confirm        a member that was replaced writes nothing, as far as it can know
-engine.commit         flush caches, commit in the log, write the stores
-guard.check           changelogs that hold more than the tasks wrote are set right
+last_commits          raises an error for a task that began at an old offset
+member.confirm        raises an error if this member was replaced, as far as it can know
+engine.commit         flushes caches, commits in the log, writes the stores
+guard.check           corrects changelogs that another process has written to
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.changelog_guard import ChangelogGuard
 from pystreams.runtime.tasks.last_commits import LastCommits
 
-#: How long the ends of changelogs are asked for before tasks are given up.
+#: The timeout of the request for the ends of changelogs before tasks are given up.
 _LEAVE_TIMEOUT_MS: Final = 5_000.0
 
-#: Called with the task at work, so that a failure can name it.
+#: Called with the task at work (None: none is), so that a failure can name it.
 Working = Callable[[ActiveTask | None], None]
 #: Is open during each commit, so that other threads can see it.
 Committing = Callable[[], AbstractContextManager[None]]
@@ -48,10 +48,10 @@ class Committer:
         self._guard = guard
 
     def commit(self, tasks: Sequence[ActiveTask]) -> None:
-        """Commit all that ``tasks``, the running tasks of the thread, have done since the last time.
+        """Commit all work of ``tasks``, the running tasks of the thread, since the last commit.
 
-        Raises what the broker raises: ``BrokerUnavailableError`` (nothing is lost, try again), ``TaskMigratedError``,
-        ``ProductionError``; and what flushing runs into.
+        Raises the errors of the broker: ``BrokerUnavailableError`` (nothing is lost, try again), ``TaskMigratedError``,
+        ``ProductionError``; and errors of flushing the caches.
         """
         with self._committing():
             self._last_commits.before_first(tasks)
@@ -62,6 +62,7 @@ class Committer:
                 self._guard.check(tasks, end_offsets)
 
     def leave_in_order(self, tasks: Sequence[ActiveTask]) -> None:
-        """After a commit, before tasks are given up: all changelogs are left as they should be."""
+        """Check all changelogs, after a commit and before the tasks are given up. If some had to be corrected, commit
+        the corrections."""
         if self._guard is not None and self._guard.check_all(tasks, _LEAVE_TIMEOUT_MS):
             self.commit(tasks)

@@ -1,9 +1,10 @@
-"""The last commits of tasks, as the group has them: from where tasks go on, and whether that is still so.
+"""The last commits of tasks, as the group has them: the offsets at which tasks continue, and a check whether these are
+still the last.
 
 The coordinator of a group may answer with old offsets, or without any, while it loads them. (Kafka 4.3 takes the end of
-the load of one epoch for that of another: ``CoordinatorRuntime``.) A task that began there would do committed work
-again. So offsets are compared with the newest that this process has seen, and read again before a task begins, and
-before it commits for the first time: until then nothing that it has done is final.
+the load of one epoch for that of another: ``CoordinatorRuntime``.) A task that began at such offsets would repeat
+committed work. So the offsets are compared with the newest that this process has seen. They are read again before a
+task begins, and before its first commit: until then nothing that it has done is final.
 """
 
 from __future__ import annotations
@@ -26,31 +27,31 @@ class NewestOffsets:
         self._offsets[partition] = max(self._offsets.get(partition, 0), committed.offset)
 
     def is_older(self, partition: TopicPartition, committed: CommittedOffset | None) -> bool:
-        """Whether an answer of the group is older than one before it."""
+        """Whether an answer of the group is older than an earlier answer."""
         return (0 if committed is None else committed.offset) < self._offsets.get(partition, 0)
 
 
 class LastCommits:
     """Reads and compares the last commits of the tasks of one thread.
 
-    Its methods raise ``BrokerUnavailableError`` if the group does not answer, or with offsets that are too old, and
-    ``TopicError`` if there are none any more because a topic was deleted.
+    Its methods raise ``BrokerUnavailableError`` if the group does not answer, or answers with offsets that are too old,
+    and ``TopicError`` if the offsets are gone because a topic was deleted.
     """
 
     def __init__(self, member: Member, newest: NewestOffsets, topics: Callable[[], Collection[str]]) -> None:
-        """``topics`` lists those that exist: with a topic its offsets are deleted."""
+        """``topics`` lists the existing topics: when a topic is deleted, its offsets are deleted, too."""
         self._member = member
         self._newest = newest
         self._topics = topics
 
     def find(self, tasks: Collection[ActiveTask]) -> None:
-        """Tasks are to go on where the group says."""
+        """Read the last commits of tasks, at which they are to continue."""
         committed = self._read(tasks)
         for task in tasks:
             task.committed = {p: committed[p] for p in task.inputs if p in committed}
 
     def changed(self, tasks: Collection[ActiveTask]) -> list[ActiveTask]:
-        """The tasks for which the group has other offsets by now than their thread knows."""
+        """The tasks whose committed offsets in the group differ by now from those that their thread knows."""
         if not tasks:
             return []
         committed = self._read(tasks)
@@ -61,8 +62,9 @@ class LastCommits:
         ]
 
     def require(self, tasks: Collection[ActiveTask]) -> None:
-        """Raise ``TaskMigratedError`` if the group has other offsets for a task. Either a process that was frozen has a
-        successor, and records that this one has processed may be deleted; or the task began at an old offset."""
+        """Raise ``TaskMigratedError`` if the group has other offsets for a task. Then either this process was frozen
+        and has a successor, and the records that the successor has processed may be deleted; or the task began at an
+        old offset."""
         for task in self.changed(tasks):
             raise TaskMigratedError(
                 "The group has other offsets for a task than this process knows",
@@ -73,14 +75,14 @@ class LastCommits:
             )
 
     def before_first(self, tasks: Sequence[ActiveTask]) -> None:
-        """The same for the tasks that are about to commit for the first time."""
+        """Call ``require`` for the tasks that are about to commit for the first time."""
         first = [task for task in tasks if not task.start_confirmed]
         self.require(first)
         for task in first:
             task.start_confirmed = True
 
     def saw(self, task: ActiveTask) -> None:
-        """A task ends here, and may be opened again in this process."""
+        """Note the last commit of a task that ends in this thread, because it may be opened again in this process."""
         for partition, committed in task.committed.items():
             self._newest.saw(partition, committed)
 

@@ -1,4 +1,4 @@
-"""Reads the records of what did not fit beside the offsets of commits."""
+"""Reads the overflow records of commits: the metadata that did not fit beside the offsets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OverflowNumbers: TypeAlias = "Mapping[OverflowReference, Mapping[str, int]]"
 
 
 def find_overflow(tasks: Sequence[ActiveTask], context: ClientContext) -> None:
-    """Read what did not fit beside the committed offsets of tasks. Raises what ``read_overflow`` raises."""
+    """Read the overflow records of the last commits of tasks. Raises the errors of ``read_overflow``."""
     of_task = {task.task_id: merge_committed(task.committed).overflow for task in tasks}
     references = {reference for found in of_task.values() for reference in found}
     numbers = read_overflow(

@@ -1,11 +1,12 @@
-"""Pauses the tasks of a thread that are too far ahead of other tasks in the group, and shows these how far its own are.
+"""Pauses the tasks of a thread that are too far ahead of other tasks in the group, and reports to the group how far the
+thread's own tasks are.
 
-A task that pauses processes nothing that is later than the limit. Its partitions are still read, until enough records
-are buffered. So nothing has to be resumed: the next record is processed as soon as the limit allows it.
+A paused task processes no record that is later than the limit. Its partitions are still read, until enough records are
+buffered. So nothing has to be resumed: the next record is processed as soon as the limit allows it.
 
-No thread waits forever: a thread with a paused task commits the current heads of all its tasks. So if all threads
-pause, all of them know the least head in the group, and the thread that has it goes on. If a thread stops committing,
-the others wait for it only as long as stream time does.
+No thread waits forever: a thread with a paused task commits the current heads (the times of the next records) of all
+its tasks. So if all threads pause, all of them know the lowest head in the group, and the thread that has it continues.
+If a thread stops committing, the others wait for it only as long as stream time does.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from collections.abc import Sequence
 
 from pystreams.broker.port import Consumer
 from pystreams.clock import Clock
-from pystreams.ids import TaskId, TopicPartition
+from pystreams.ids import TaskId
 from pystreams.metrics import Metrics, names
 from pystreams.runtime.catching_up.group_watch import GroupWatch, Seen
 from pystreams.runtime.catching_up.spread import Spread
 from pystreams.runtime.tasks.active_task import ActiveTask
+from pystreams.runtime.tasks.backlog import has_more
 from pystreams.stream_time import NO_TIME, TIME_MAX
 from pystreams.times import spell_ms
 
 log = logging.getLogger(__name__)
 
-#: How often it is logged above the level of debugging.
+#: How often pauses are logged at level INFO; others are logged at level DEBUG.
 _SAY_INTERVAL_MS = 30_000.0
 
 
@@ -45,7 +47,7 @@ class Pausing:
         self._limit_ms = TIME_MAX
         self._paused: frozenset[TaskId] = frozenset()
         self._say_ms = 0.0
-        #: Whether others know less of the heads than they have to, because a task pauses.
+        #: Whether a task pauses, and the heads of the last commit are outdated: the next commit must report them.
         self.unreported = False
 
     def look(self, running: Sequence[ActiveTask]) -> None:
@@ -68,7 +70,8 @@ class Pausing:
             self.unreported |= any(self._head_to_report(task) != task.head_reported_ms for task in running)
 
     def until(self, task: ActiveTask, until_ms: int | None) -> int | None:
-        """The time (ms) up to which a task may process, for other reasons ``until_ms`` at most; None: no limit."""
+        """The time (ms) up to which a task may process; None: no limit. ``until_ms`` is a limit from elsewhere, which
+        holds, too."""
         if self._limit_ms == TIME_MAX or not self._may_pause(task):
             return until_ms
         return self._limit_ms if until_ms is None else min(until_ms, self._limit_ms)
@@ -79,7 +82,7 @@ class Pausing:
             task.head_reported_ms = self._head_to_report(task)
 
     def reported(self) -> None:
-        """The commit has been made."""
+        """The commit has succeeded."""
         self.unreported = False
 
     def close(self) -> None:
@@ -89,25 +92,23 @@ class Pausing:
         return task.task_id in self._spread.may_pause
 
     def _head_to_report(self, task: ActiveTask) -> int | None:
-        """The time of the next record of a task, while the group needs it. A record that is late in its own partition
-        does not count as far behind. A partition of which nothing has arrived counts with the time that it has come
-        to."""
+        """The time of a task's next record, None while the group does not need it. A record that is late in its own
+        partition counts with the partition's time, so that it does not seem far behind. An empty partition with records
+        in the log counts with its partition time, too."""
         if self._taken is None or self._watch is None:
             return None
         if not self._taken.view.lags or not self._watch.awaits(task.task_id):
             return None
         stream = task.stream
         filled = [partition for partition in task.inputs if stream.buffered(partition)]
-        times = [stream.partition_time(p) for p in task.inputs if p not in filled and self._has_more(p)]
+        times = [
+            stream.partition_time(p) for p in task.inputs if p not in filled and has_more(self._consumer, p)
+        ]
         head = stream.head_time
         if head is not None:
             times.append(max(head, min(map(stream.partition_time, filled), default=NO_TIME)))
         least = min(times, default=NO_TIME)
         return None if least == NO_TIME else least
-
-    def _has_more(self, partition: TopicPartition) -> bool:
-        end = self._consumer.known_end_offset(partition)
-        return end is None or end > self._consumer.position(partition)
 
     def _say(self, ahead: dict[TaskId, int], running: set[TaskId]) -> None:
         least = self._spread.least(running)

@@ -1,8 +1,9 @@
-"""Deletes from the application's own topics what nobody reads any more: from those between sub-topologies what is
-processed and committed, and records of commits that later commits have replaced.
+"""Deletes records that nobody reads any more from the application's own topics: processed and committed records from
+the topics between sub-topologies, and overflow records of commits that later commits have replaced.
 
-The brokers are asked and not waited for: how it went is looked at when it is time to ask again. A refusal costs disk
-space and no results, so it is a warning, once until it works again. Source: TaskManager.maybePurgeCommittedRecords.
+A request to the brokers is not waited for: its result is read when the next one is due. A failure costs disk space and
+no results, so it is logged as a warning, and only once until a deletion succeeds again. Source:
+TaskManager.maybePurgeCommittedRecords.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from pystreams.runtime.tasks.client_context import ClientContext
 log = logging.getLogger(__name__)
 
 
-#: Returns the first offset to keep of each partition, for the tasks of a thread: the records before it are deleted. May
-#: raise ``StreamsError``.
+#: Returns for the tasks of a thread the first offset to keep of each partition: the records before it are deleted.
+#: Raises ``StreamsError``.
 Deletable: TypeAlias = "Callable[[Iterable[ActiveTask]], Mapping[TopicPartition, int]]"
 
 
@@ -43,8 +44,9 @@ def processed(topics: Collection[str]) -> Deletable:
 
 
 def replaced(admin: Admin, application_id: str) -> Deletable:
-    """The records of commits (``overflow_writer``) that no committed offset of the group refers to any more. After a
-    change of the program other tasks may refer to those in a task's topic."""
+    """The offsets up to which no committed offset of the group refers to overflow records (``overflow_writer``) any
+    more. All committed offsets of the group are read, because after a change of the program other tasks may refer to
+    records in a task's topic."""
 
     def deletable(tasks: Iterable[ActiveTask]) -> dict[TopicPartition, int]:
         own = {task.overflow.place for task in tasks if task.overflow is not None and task.overflow.in_use}
@@ -69,7 +71,8 @@ def purges_of(context: ClientContext) -> list[Purge]:
 
 
 class Purge:
-    """Deletes what is ``deletable`` for one thread, every ``interval_ms``. ``topics`` names them for the log."""
+    """Deletes the ``deletable`` records of one thread's tasks every ``interval_ms``. ``topics`` names the topics in log
+    messages."""
 
     def __init__(
         self, admin: Admin, topics: str, deletable: Deletable, interval_ms: float, clock: Clock
@@ -84,7 +87,7 @@ class Purge:
         self._refused = False
 
     def now_and_then(self, tasks: Iterable[ActiveTask]) -> None:
-        """Ask, if it is time to and the last answer has come."""
+        """Request a deletion if one is due and the last one is done."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._next_ms or not (self._deletion is None or self._deletion.done):
             return

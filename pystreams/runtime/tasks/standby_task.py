@@ -1,4 +1,4 @@
-"""A task that keeps its stores filled while another process runs it, so that it can take over at once.
+"""A task that keeps its stores up to date while another process runs it, so that this one can take over at once.
 
 Source: org.apache.kafka.streams.processor.internals.StandbyTask.
 """
@@ -16,7 +16,7 @@ from pystreams.runtime.tasks.abstract_task import AbstractTask
 
 @dataclass(slots=True)
 class StandbyTask(AbstractTask):
-    """``changelogs_ahead``: the changelogs may hold what was not committed.
+    """``changelogs_ahead``: the changelogs may hold records that were not committed.
 
     Implements ``task.Task`` and ``restorable.Followable``.
     """
@@ -43,19 +43,20 @@ class StandbyTask(AbstractTask):
 
     @property
     def needs_commits(self) -> bool:
-        """Whether it matters to the stores how far the group has come."""
+        """Whether the stores depend on the group's committed offsets."""
         return bool(self.source_changelogs) or any(self.state.expires(store) for store in self.changelogs)
 
     def group_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> Mapping[str, int]:
-        """The group has committed these offsets: how far to read the inputs that stores are filled from, by store."""
+        """The group has committed these offsets. Returns for each store that is filled from an input the offset up to
+        which to read this input."""
         of_inputs = {p: committed[p] for p in self.inputs if p in committed}
         self.keep_time(of_inputs, ahead=self.changelogs_ahead)
         self._limits = {p: at.offset for p, at in of_inputs.items()}
         return {store: self._limits[p] for store, p in self.source_changelogs.items() if p in self._limits}
 
     def checkpoint(self, *, complete: bool) -> None:
-        """Delete what has expired, and show other processes how far the stores are. ``complete``: they have all that
-        their changelogs hold."""
+        """Delete expired entries, and publish the stores' progress for other processes. ``complete``: the stores have
+        all records of their changelogs."""
         self.state.commit({})
         if complete:
             self.state.complete()

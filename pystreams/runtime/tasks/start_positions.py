@@ -25,14 +25,14 @@ def start_positions(
     *,
     stateful: bool,
 ) -> dict[TopicPartition, int]:
-    """The committed offsets, or where there are none, those that ``auto_offset_reset`` (by topic) gives. ``latest`` are
-    the ends for this consumer: one of committed records begins before the first open transaction, and reads it if it is
-    committed. ``offset_ago`` gives the first offset whose record is at most the given time (ms) old, or the end offset
-    if there is none.
+    """The committed offsets; for a partition without one, the offset that ``auto_offset_reset`` (by topic) gives.
+    ``latest`` are the ends that this consumer can read: for a consumer that reads only committed records, the end is
+    the beginning of the first open transaction, which it then reads if it is committed. ``offset_ago`` returns the
+    first offset whose record is at most the given time (ms) old, or the end offset if there is none.
 
-    Raises ``OffsetOutOfRangeError`` for a committed offset that the log does not hold any more if the task has state:
-    the records in between would be missing from it for ever, and no error would show it. A task without state continues
-    at the nearest end with a warning.
+    Raises ``OffsetOutOfRangeError`` if the log does not hold a committed offset any more and the task has state: the
+    deleted records would be missing from its state for ever, and no error would show it. A task without state continues
+    at the nearest end of the log, with a warning.
     """
     positions: dict[TopicPartition, int] = {}
     for partition, offset in committed.items():

@@ -1,4 +1,4 @@
-"""Deletes the local state of tasks that have been elsewhere for long. Source: state.cleanup.delay.ms,
+"""Deletes the local state of tasks that have run elsewhere for long. Source: state.cleanup.delay.ms,
 state.cleanup.dir.max.age.ms."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class StateCleanup:
-    """Of one client's state directory. Threads may share it."""
+    """The cleanup of one client's state directory. Threads may share it."""
 
     def __init__(self, directory: StateDirectory, delay_ms: int, clock: Clock) -> None:
         self._directory = directory
@@ -24,13 +24,14 @@ class StateCleanup:
         self._next_ms = clock.monotonic_ms() + delay_ms
 
     def at_start(self, max_age_ms: int) -> None:
-        """Delete what is too old to be worth anything; negative: nothing is. Raises ``StateError``."""
+        """Delete state that has been unused for longer than ``max_age_ms``; negative: delete nothing. Raises
+        ``StateError``."""
         gone = self._directory.clean_up(max_age_ms, self._clock) if max_age_ms >= 0 else []
         if gone:
             log.info("deleted state that is older than %d ms: %s", max_age_ms, ", ".join(map(str, gone)))
 
     def now_and_then(self) -> None:
-        """Delete what has been unused for the delay, if it is time to look."""
+        """If a cleanup is due, delete state that has been unused for the delay."""
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
             if now_ms < self._next_ms:

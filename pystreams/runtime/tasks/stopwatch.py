@@ -1,12 +1,11 @@
-"""Cuts a stretch of processing short that takes too long, and shows where a thread hangs, from a thread of its own.
+"""A thread that ends a stretch of processing early if it takes too long, and logs where another thread hangs.
 
-How many records go into a round follows from how long the last ones took. A function that turns slow after that, or
-hangs once, would hold up commits, membership and stops for thousands of records; asking the clock for each record would
-cost more than most functions do. Between two records the compiled code looks at a flag anyway: this thread raises it.
+The number of records of a step is based on the time of the last steps. If a function then becomes slow, or hangs once,
+thousands of records would delay commits, membership and stops. To read the clock for each record would cost more than
+most functions do. But the compiled code checks a flag between two records anyway: this thread sets the flag.
 
-A function that does not return cannot be ended, nor can a request that is not answered or a disk that hangs. The
-thread's stack is logged, so that somebody can see where it hangs; the group gives its tasks to others after
-``max_poll_interval_ms``.
+Nothing can end a function that does not return, a request without an answer or a hanging disk. The thread's stack is
+logged, to show where it hangs; the group gives its tasks to other members after ``max_poll_interval_ms``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Protocol
 from pystreams.clock import Clock
 from pystreams.runtime.recovery.hang_watch import WatchedRounds
 
-#: A stretch may take this long, and is noticed up to a look later.
+#: A stretch may take this long. A longer one is noticed with a delay of up to ``_LOOK_S``.
 _STRETCH_MS = 100.0
 _LOOK_S = 0.05
 
@@ -26,7 +25,7 @@ class Hurried(Protocol):
     """Work that can be ended early."""
 
     def hurry(self) -> None:
-        """End after the record at work. Called again until it has ended."""
+        """End after the record at work. Called repeatedly until the work has ended."""
         ...
 
 
@@ -52,13 +51,13 @@ class Stopwatch:
         return rounds
 
     def begin_round(self, now_ms: float) -> None:
-        """A round of the thread begins (monotonic, ms); the one before has ended, and with it a stretch that has
+        """A round of the thread begins (monotonic, ms); the last round has ended, and its stretch, too, if that has
         failed."""
         self._watched = None
         self._rounds.begin(now_ms)
 
     def watch(self, working: Hurried) -> None:
-        """A stretch of ``working`` begins; it takes the place of the one before."""
+        """A stretch of ``working`` begins, and the last one has ended."""
         self._watched = self._clock.monotonic_ms() + _STRETCH_MS, working
 
     def rest(self) -> None:

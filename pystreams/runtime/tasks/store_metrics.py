@@ -25,7 +25,7 @@ STORE_NAMES: Final = frozenset(
 
 
 def store_samples(tasks: TaskManager, thread: str) -> list[Sample]:
-    """The metrics of the stores of running tasks, as of now. Any thread may ask: it only reads numbers."""
+    """The current metrics of the stores of running tasks. Any thread may call this, because it only reads numbers."""
     return [sample for task in tasks.running for sample in _of_task(task, thread)]
 
 

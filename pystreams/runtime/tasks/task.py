@@ -1,8 +1,8 @@
-r"""A task as its thread sees it, and the states of its life, as data: each with those that may follow.
+r"""The interface of a task for its thread, and the states of a task, each with the states that may follow.
 
-    CREATED -> RESTORING -> RESTORED -> STARTING -> RUNNING
-        |\________\____________\___________\___________\-> CLOSED
-        \-> STANDBY -------------------------------------/
+    CREATED -> OPENED -> RESTORING -> RESTORED -> STARTING -> RUNNING
+        |\________\_________\____________\___________\___________\-> CLOSED
+        \-> STANDBY ----------------------------------------------/
 
 To start a task anew, its thread closes it and creates another one with the same id.
 
@@ -20,11 +20,13 @@ from pystreams.ids import TaskId, TopicPartition
 
 class TaskStatus(Enum):
     """CREATED: assigned, but its stores are not open yet, for example because another process has its directory.
-    RESTORING: its stores are being filled. RESTORED: its stores are complete. STARTING: its operators and processors
-    are being opened. RUNNING: it processes records. STANDBY: its stores are kept filled while another member runs it.
-    CLOSED: it is closed for good, or another task with its id has taken over its stores."""
+    OPENED: its stores are open, but its last commit is not known yet. RESTORING: its stores are being filled. RESTORED:
+    its stores are complete. STARTING: its operators and processors are being opened. RUNNING: it processes records.
+    STANDBY: its stores are kept up to date while another member runs it. CLOSED: it is closed for good, or another task
+    with its id has taken over its stores."""
 
     CREATED = "created"
+    OPENED = "opened"
     RESTORING = "restoring"
     RESTORED = "restored"
     STARTING = "starting"
@@ -36,7 +38,8 @@ class TaskStatus(Enum):
 _S = TaskStatus
 
 TASK_SUCCESSORS: Mapping[TaskStatus, frozenset[TaskStatus]] = {
-    _S.CREATED: frozenset({_S.RESTORING, _S.STANDBY, _S.CLOSED}),
+    _S.CREATED: frozenset({_S.OPENED, _S.STANDBY, _S.CLOSED}),
+    _S.OPENED: frozenset({_S.RESTORING, _S.CLOSED}),
     _S.RESTORING: frozenset({_S.RESTORED, _S.CLOSED}),
     _S.RESTORED: frozenset({_S.STARTING, _S.CLOSED}),
     _S.STARTING: frozenset({_S.RUNNING, _S.CLOSED}),
@@ -47,7 +50,7 @@ TASK_SUCCESSORS: Mapping[TaskStatus, frozenset[TaskStatus]] = {
 
 
 class Task(Protocol):
-    """A task of a thread. An ``ActiveTask`` processes records, a ``StandbyTask`` keeps its stores filled."""
+    """A task of a thread. An ``ActiveTask`` processes records, a ``StandbyTask`` keeps its stores up to date."""
 
     @property
     def task_id(self) -> TaskId: ...

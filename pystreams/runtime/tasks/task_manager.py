@@ -1,4 +1,4 @@
-"""The tasks of one thread: takes them on, restores, runs, commits and gives them up. Decides nothing about when."""
+"""The tasks of one thread: takes them on, restores, runs, commits and gives them up. The rounds decide when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pystreams.errors import (
     BrokerUnavailableError,
     OffsetOutOfRangeError,
     StateCorruptedError,
-    StateError,
     StateLockedError,
     StreamsError,
     TaskMigratedError,
@@ -23,7 +22,6 @@ from pystreams.metrics import names
 from pystreams.record import RecordBatch
 from pystreams.runtime.catching_up.order_plan import order_plan
 from pystreams.runtime.restoring.restorer import Restorer
-from pystreams.runtime.restoring.task_restores import STANDBY_PAUSE_MS
 from pystreams.runtime.tasks.abstract_task import AbstractTask
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.assignment_plan import (
@@ -47,6 +45,7 @@ from pystreams.runtime.tasks.overflow_reading import find_overflow
 from pystreams.runtime.tasks.pausing import Pausing
 from pystreams.runtime.tasks.purge import purges_of
 from pystreams.runtime.tasks.standby_task import StandbyTask
+from pystreams.runtime.tasks.standbys import Standbys
 from pystreams.runtime.tasks.start_positions import start_positions
 from pystreams.runtime.tasks.stopwatch import Stopwatch
 from pystreams.runtime.tasks.task import TaskStatus
@@ -57,9 +56,6 @@ from pystreams.runtime.tasks.time_order import TimeOrder
 from pystreams.state.cache.thread_cache import ThreadCache
 
 log = logging.getLogger(__name__)
-
-#: A warning is logged for a task that has waited this long for its directory.
-LOCK_WARNING_MS = 5_000.0
 
 #: How often to note that the stores of running tasks are complete.
 COMPLETE_INTERVAL_MS = 60_000.0
@@ -114,18 +110,18 @@ class TaskManager:
         plan = None if context.config.stream_time == "java" else order_plan(context.built)
         self._order = plan and TimeOrder(plan, clients.consumer, context.clock)
         self._tasks: TaskSet[ActiveTask] = TaskSet()
-        self._standbys: TaskSet[StandbyTask] = TaskSet()
+        self._standbys = Standbys(opener, restorer, context.clock, self._created, self._closed)
         self._next_complete_ms = context.clock.monotonic_ms() + COMPLETE_INTERVAL_MS
-        #: The task whose code or state is being used now, to blame for what is raised.
+        #: The task whose code or state is being used now: an error that is raised meanwhile belongs to it.
         self.working: ActiveTask | None = None
-        #: How many of the records that ``process`` has processed last came from internal topics.
+        #: The number of records from internal topics that the last call of ``process`` has processed.
         self.internal_processed = 0
 
     # The tasks
 
     @property
     def running(self) -> Sequence[ActiveTask]:
-        """The tasks that process records. Any thread may ask."""
+        """The tasks that process records. Any thread may call this."""
         return self._tasks.running
 
     @property
@@ -135,7 +131,7 @@ class TaskManager:
 
     @property
     def paused(self) -> set[TopicPartition]:
-        """Partitions that are not read for now, because enough of them is waiting."""
+        """Partitions that are not read for now, because enough of their records are buffered."""
         return {partition for task in self.running for partition in task.stream.paused}
 
     def reads(self) -> list[TopicPartition]:
@@ -155,25 +151,26 @@ class TaskManager:
 
     @property
     def uncommitted_bytes(self) -> int:
-        # Asked in every round: the stores of tasks without work are not looked at.
+        # Called in every round, so only the stores of tasks with uncommitted work are counted.
         return sum(task.state.uncommitted_bytes for task in self.running if task.stream.commit_needed)
 
     @property
     def commit_often(self) -> bool:
-        """True while stream time somewhere in the group waits for what tasks commit."""
+        """True while stream time somewhere in the group waits for commits of tasks."""
         return self._bounds.commit_often
 
     def caught_up(self) -> bool:
-        """True if all that was last seen in the inputs has been processed and committed."""
+        """True if the inputs have been processed and committed up to their ends as last seen."""
         return not self.commit_needed and all(self.lag(task) == 0 for task in self.running)
 
     def lag(self, task: ActiveTask) -> int | None:
-        """Offsets between what a task has processed and the end of its inputs as last seen; None: not known."""
+        """The number of offsets between a task's processed records and the end of its inputs as last seen; None: it is
+        not known."""
         lags = self.lags(task)
         return None if lags is None else sum(lags.values())
 
     def lags(self, task: ActiveTask) -> dict[TopicPartition, int] | None:
-        """The same for each input; None: one of them is not known."""
+        """The lag of each input; None: that of one of them is not known."""
         if task.status is not TaskStatus.RUNNING:
             return None
         lags: dict[TopicPartition, int] = {}
@@ -186,7 +183,7 @@ class TaskManager:
         return lags
 
     def buffered(self, task: ActiveTask) -> int:
-        """Records of a task that were read and wait."""
+        """The number of a task's records that were read and are not processed yet."""
         if task.status is not TaskStatus.RUNNING:
             return 0
         return sum(task.stream.buffered(partition) for partition in task.inputs)
@@ -203,12 +200,11 @@ class TaskManager:
         return sorted(task.task_id for task in self._tasks if task.status is not TaskStatus.RUNNING)
 
     def standby_ids(self) -> list[TaskId]:
-        """The standbys, also those whose stores are not open yet."""
         return self._standbys.ids()
 
     def reached(self) -> dict[TaskId, int]:
-        """How far the stores of standbys, and of tasks that do not run yet, have come: the sums of their changelog
-        offsets."""
+        """The progress of the stores of standbys, and of tasks that do not run yet: the sum of the changelog offsets of
+        each task."""
         tasks: list[AbstractTask] = [*self._standbys, *self._tasks]
         return {
             task.task_id: task.reached()
@@ -217,33 +213,35 @@ class TaskManager:
         }
 
     def standby_lags(self) -> dict[TaskId, int | None]:
-        """How many offsets standbys are behind what can be read of their changelogs; None: not known yet."""
+        """For each standby the number of offsets that it has still to read of its changelogs; None: not known yet."""
         known = self._restorer.lags()
         return {task.task_id: known.get(task.task_id) for task in self._standbys}
 
     def followed(self) -> list[StandbyTask]:
-        """The standbys whose stores are open. Any thread may ask."""
+        """The standbys whose stores are open. Any thread may call this."""
         return [task for task in self._standbys if task.status is TaskStatus.STANDBY]
 
     # Rebalances
 
     def begin_generation(self, generation: int) -> None:
-        """The group has a new assignment: work may have changed hands."""
+        """The group has a new assignment: tasks may have other owners now."""
         self._bounds.begin_generation(generation, self.running)
 
     def assign(self, partitions: Iterable[TopicPartition], standbys: Collection[TaskId] = ()) -> None:
-        """Go over to a new assignment. ``standbys`` are the tasks whose stores are kept filled here; a task whose
-        inputs are all assigned is none of them."""
+        """Change to a new assignment. ``standbys`` are the tasks whose stores are kept up to date here; they do not
+        include tasks whose inputs are all assigned."""
         current = {task.task_id: (task.status, task.inputs) for task in self._tasks}
         inputs = self._context.inputs
         self._execute(plan_assignment(current, frozenset(partitions), inputs, self._standbys.ids(), standbys))
 
     def lose_all(self) -> None:
-        """Give all tasks up without a commit: others own them already. Standbys only read, and stay."""
+        """Give up all tasks without a commit, because others own them already. Standbys only read, so they stay."""
         self._execute(plan_loss(self.task_ids()))
 
     def _execute(self, plan: Sequence[Instruction]) -> None:
         for instruction in plan:
+            # To close hundreds of tasks may take longer than ``max_poll_interval_ms``.
+            self._member.keep_alive()
             match instruction:
                 case CommitAll():
                     self.commit()
@@ -257,110 +255,60 @@ class TaskManager:
                 case OpenTask(task_id):
                     self._tasks.add(self._opener.make(task_id))
                 case Promote(task_id):
-                    self._promote(self._standbys[task_id])
+                    self._promote(task_id)
                 case OpenStandby(task_id):
-                    self._standbys.add(self._opener.make_standby(task_id))
+                    self._standbys.add(task_id)
                 case CloseStandby(task_id):
-                    self._close_standby(self._standbys[task_id])
+                    self._standbys.close(task_id)
                 case AbortAll():
                     self._producer.abort()
                 case Claim(partitions):
-                    # Open first: a claim may start a join, and the committed offsets are read while none is under way.
+                    # Before the claim, which may start a join: committed offsets must be read while there is no join.
                     self.open_created()
                     self._member.claim(partitions)
 
     # Opening, restoring, closing
 
     def open_created(self) -> None:
-        """Open the tasks that are not open yet and submit them to the restorer. A task whose directory is still locked
-        stays as it is."""
-        opened: list[TaskId] = []
-        try:
-            for task in self._tasks.having(TaskStatus.CREATED):
-                if self._open(task.task_id):
-                    opened.append(task.task_id)  # noqa: PERF401 - it is looked at if the next one raises
-            if opened:
-                self._find_commits([self._tasks[task_id] for task_id in opened])
-        except BaseException:
-            for task_id in opened:
-                self._begin_anew(self._tasks[task_id])
-            raise
-        for task_id in opened:
-            self._restorer.submit(self._tasks[task_id])
-        # Last, so that trouble with them holds up no other task.
-        self._open_standbys()
+        """Open the tasks that are not open yet, and submit them to the restorer. A task whose directory is still locked
+        stays as it is. If their last commits cannot be read now, the tasks stay open for the next call."""
+        for task in self._tasks.having(TaskStatus.CREATED):
+            self._member.keep_alive()
+            self._open(task.task_id)
+        opened = self._tasks.having(TaskStatus.OPENED)
+        if opened:
+            self._find_commits(opened)
+        for task in opened:
+            self._tasks.become(task, TaskStatus.RESTORING)
+            self._restorer.submit(task)
+        self._standbys.open_created()
 
-    def _open(self, task_id: TaskId) -> bool:
-        """Open a task; False if its directory is locked, or a snapshot of it is on its way. If its state cannot be
+    def _open(self, task_id: TaskId) -> None:
+        """Open a task, unless its directory is locked, or a snapshot of it is being fetched. If its state cannot be
         read, delete it and open the task with empty stores, or with a snapshot."""
         task = self._tasks[task_id]
-        try:
-            if not task.is_open:
-                if not self._opener.state_is_here(task_id):
-                    return False
-                self._opener.open(task)
-                self._created.add()
-        except StateLockedError as error:
-            self._waits_for_lock(task, error)
-            return False
-        except StateCorruptedError as error:
-            self._delete_unreadable(task, error)
-            return self._open(task_id)
-        self._tasks.become(task, TaskStatus.RESTORING)
-        return True
-
-    def _delete_unreadable(self, task: AbstractTask, error: StateCorruptedError) -> None:
-        """Raises the error if deleting the state does not help: it was deleted just before, and is not a snapshot."""
-        if task.wiped and not self._opener.comes_from_snapshot(task.task_id):
-            raise error
-        self.wipe({task.task_id: error})
-
-    def _promote(self, standby: StandbyTask) -> None:
-        """Put an active task into a standby's place, with its open stores."""
-        self._restorer.withdraw(standby.task_id)
-        self._standbys.become(standby, TaskStatus.CLOSED)
-        task = self._opener.make(standby.task_id)
-        task.take_over(standby)
-        self._tasks.add(task)
-
-    def _open_standbys(self) -> None:
-        """Open the standbys that are not open yet, and have them kept filled. One that cannot be opened stays as it is,
-        because tasks and other standbys can do without it."""
-        now_ms = self._context.clock.monotonic_ms()
-        for task in self._standbys.having(TaskStatus.CREATED):
-            if now_ms < task.open_at_ms:
-                continue
-            try:
-                self._open_standby(task)
-            except StateLockedError as error:
-                self._waits_for_lock(task, error)
-            except StateError as error:
-                self._standbys[task.task_id].open_at_ms = now_ms + STANDBY_PAUSE_MS
-                pause_s = STANDBY_PAUSE_MS / 1000
-                log.warning("a standby of task %s is tried again in %.0f s: %s", task.task_id, pause_s, error)
-
-    def _open_standby(self, task: StandbyTask) -> None:
-        if not self._opener.state_is_here(task.task_id):
+        if not self._opener.state_is_here(task_id):
             return
         try:
             self._opener.open(task)
+        except StateLockedError as error:
+            task.waits_for_lock(self._context.clock.monotonic_ms(), error)
         except StateCorruptedError as error:
-            self._delete_unreadable(task, error)
-            return
-        self._created.add()
-        self._standbys.become(task, TaskStatus.STANDBY)
-        task.state.committed_stores.open()
-        self._restorer.follow(task)
+            self._opener.check_wiping_helps(task, error)
+            self.wipe({task_id: error})
+            self._open(task_id)
+        else:
+            self._created.add()
+            self._tasks.become(task, TaskStatus.OPENED)
 
-    def _close_standby(self, task: StandbyTask) -> None:
-        was = task.status
-        self._standbys.become(task, TaskStatus.CLOSED)
-        if was is TaskStatus.CREATED:
-            self._opener.give_up(task.task_id)
-            return
-        self._closed.add()
-        self._restorer.withdraw(task.task_id)
-        self._close_stores(task)
+    def _promote(self, task_id: TaskId) -> None:
+        """Replace a standby by an active task, which takes over its stores if they are open."""
+        standby = self._standbys.give(task_id)
+        task = self._opener.make(task_id)
+        self._tasks.add(task)
+        if standby is not None:
+            task.take_over(standby)
+            self._tasks.become(task, TaskStatus.OPENED)
 
     def _find_commits(self, tasks: Sequence[ActiveTask]) -> None:
         """Read the last commits of tasks. Their directories are locked by now, so their former owners on this machine
@@ -374,8 +322,8 @@ class TaskManager:
             task.keep_time(task.committed, ahead=context.changelogs_ahead)
 
     def take_restored(self) -> None:
-        """Let the tasks run whose stores are complete by now, and begin anew with those whose state is corrupt. Raises
-        what else went wrong while stores were restored."""
+        """Start the tasks whose stores are complete by now, and restore those whose state is corrupt from the
+        beginning. Raises other errors of restoring."""
         outcome = self._restorer.drain()
         for task_id in outcome.finished:
             self._tasks.become(self._tasks[task_id], TaskStatus.RESTORED)
@@ -392,41 +340,39 @@ class TaskManager:
         self._start(self._tasks.having(TaskStatus.RESTORED))
 
     def wipe(self, corrupt: Mapping[TaskId, StreamsError]) -> None:
-        """Delete the corrupt state of tasks and restore it from their changelogs; other tasks only go back to their
-        last commit. Every corruption is handled here, wherever it is found."""
-        standbys = set(self._standbys.ids())
-        for task_id, error in corrupt.items():
+        """Delete the corrupt state of tasks and restore it from their changelogs. If a corrupt task has been running,
+        the other running tasks go back to their last commit. Every corruption is handled here, wherever it is found."""
+        of_tasks = {task_id: error for task_id, error in corrupt.items() if task_id not in self._standbys}
+        for task_id, error in of_tasks.items():
             log.warning("task %s: %s", task_id, error)
-            if task_id in standbys:
-                self._close_standby(self._standbys[task_id])
-                self._standbys.add(self._opener.make_standby(task_id))
-                continue
             task = self._tasks[task_id]
             if task.status in _STARTED:
                 self.revive(spoilt=task)
             else:
                 self._begin_anew(task)
-        for task_id in corrupt:
+        for task_id in of_tasks:
             self._opener.wipe(task_id)
-            (self._standbys if task_id in standbys else self._tasks)[task_id].wiped = True
+            self._tasks[task_id].wiped = True
+        for task_id in corrupt.keys() - of_tasks.keys():
+            self._standbys.wipe(task_id, corrupt[task_id])
 
     def revive(self, *, spoilt: ActiveTask | None = None) -> None:
-        """Forget everything since the last commit: tasks that have started are made anew and go on from there. The task
-        ``spoilt`` does not go back to its last commit, because its state is corrupt and will be deleted."""
+        """Discard all work since the last commit: tasks that have started are made anew and continue from there. The
+        changes of the task ``spoilt`` are not taken back, because its state is corrupt and will be deleted."""
         started = self._tasks.having(*_STARTED)
         self._take_back([task for task in started if task is not spoilt])
         for task in started:
             self._begin_anew(task)
-        # This is last, so that records are discarded that processors write while they are closed.
+        # Last, to discard also the records that processors write while they are closed.
         self._producer.abort()
 
     def _take_back(self, tasks: Sequence[ActiveTask]) -> None:
-        """Have the changelogs end with what was committed, if they hold more."""
+        """Undo the uncommitted changes of tasks in their stores and changelogs."""
         if self._guard is None or not tasks:
             return
         self._producer.abort()
         try:
-            # Whether the last commit has arrived or not: these have their state as of what the group has.
+            # A failed commit may have reached the group nevertheless. Then the changelogs of these tasks are right.
             changed = self._last_commits.changed(tasks)
             undone = self._guard.take_back([task for task in tasks if task not in changed])
             commit(list[ActiveTask](), self._producer)
@@ -439,8 +385,8 @@ class TaskManager:
             )
 
     def close(self, *, commit: bool) -> None:
-        """Close all tasks. ``commit``: commit their work first; otherwise the next start repeats it. Raises what the
-        commit raises, after all tasks were closed."""
+        """Close all tasks. ``commit``: commit their work first; otherwise the next start repeats it. Raises an error of
+        the commit after all tasks were closed."""
         try:
             if not commit:
                 self._take_back(self.running)
@@ -452,16 +398,16 @@ class TaskManager:
             for task in self._tasks:
                 self._close(task)
             self._pausing.close()
-            for standby in self._standbys:
-                self._close_standby(standby)
+            for standby in self._standbys.ids():
+                self._standbys.close(standby)
             self._producer.abort()
 
     def _commit_last(self) -> None:
-        """If this commit fails, no other one follows: what it has logged is taken back at once."""
+        """Make the last commit. If it fails, no other one follows, so its changes are taken back at once."""
         try:
             self.commit()
         except TaskMigratedError:
-            # The changelogs are written by others now.
+            # Other members write to the changelogs now.
             raise
         except BaseException as error:
             spoilt = self.working if isinstance(error, StateCorruptedError) else None
@@ -473,15 +419,6 @@ class TaskManager:
             self._committer.leave_in_order(self.running)
         except BrokerUnavailableError as error:
             log.warning("changelogs could not be checked before the tasks were given up: %s", error)
-
-    def _waits_for_lock(self, task: AbstractTask, error: StateLockedError) -> None:
-        """A task is handed over within moments: warn when that takes longer, after 5 s, 10 s, 20 s, ..."""
-        now_ms = self._context.clock.monotonic_ms()
-        since_ms, warn_at_ms = task.locked_ms = task.locked_ms or (now_ms, now_ms + LOCK_WARNING_MS)
-        if now_ms >= warn_at_ms:
-            waited_ms = now_ms - since_ms
-            task.locked_ms = since_ms, now_ms + waited_ms
-            log.warning("task %s has been waiting for %.0f s: %s", task.task_id, waited_ms / 1000, error)
 
     def _start(self, tasks: Sequence[ActiveTask]) -> None:
         if not tasks:
@@ -515,7 +452,7 @@ class TaskManager:
     def _latest(
         self, partitions: Sequence[TopicPartition], ends: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, int]:
-        """Where ``latest`` is in the partitions without committed offsets."""
+        """The offsets of ``latest`` in the partitions without committed offsets."""
         context = self._context
         reads_committed = bool(partitions) and context.broker.reads_committed
         return context.admin.stable_end_offsets(partitions) if reads_committed else ends
@@ -528,7 +465,7 @@ class TaskManager:
     def _close(self, task: ActiveTask) -> None:
         was = task.status
         self._tasks.become(task, TaskStatus.CLOSED)
-        if not task.is_open:
+        if was is TaskStatus.CREATED:
             self._opener.give_up(task.task_id)
             return
         self._closed.add()
@@ -537,20 +474,12 @@ class TaskManager:
         self._restorer.withdraw(task.task_id)
         if was is TaskStatus.RUNNING:
             self._consumer.unassign(task.inputs)
-        self._close_stores(task)
-
-    def _close_stores(self, task: AbstractTask) -> None:
-        try:
-            task.close()
-        except StreamsError as error:
-            log.warning("task %s is closed, but not cleanly: %s", task.task_id, error)
-        except Exception:
-            log.exception("task %s: a failure while closing; the task is closed all the same", task.task_id)
+        task.close_anyway()
 
     # Work
 
     def add_batches(self, batches: Sequence[RecordBatch]) -> None:
-        """Hand over what was polled; partitions that are full enough are paused."""
+        """Give the tasks the polled batches; partitions with enough buffered records are paused."""
         owners = {partition: task for task in self.running for partition in task.inputs}
         for batch in batches:
             owner = owners.get(TopicPartition(batch.topic, batch.partition))
@@ -561,10 +490,11 @@ class TaskManager:
         self._adjust_flow()
 
     def process(self, max_records: int, now_ms: int) -> int:
-        """Let each task process up to ``max_records``, or what it can in a tenth of a second; the number processed."""
+        """Let each task process up to ``max_records``, for a tenth of a second at most. Returns the number of processed
+        records."""
         if any(map(self.buffered, self.running)):
-            # A thread that was frozen for a session processes nothing that its successor has: evictions and stores
-            # without a cache write to changelogs at once.
+            # A thread that was frozen for longer than its session must process nothing, because its tasks have a
+            # successor by now: cache evictions and stores without a cache write to changelogs before a commit.
             self._member.confirm()
             if not self._context.in_use.kept:
                 self._context.in_use.processing()
@@ -587,7 +517,7 @@ class TaskManager:
         processed = 0
         for task in tasks:
             if not self._member.can_commit():
-                # A function has hung for so long that others have the tasks by now.
+                # A function has hung for so long that other members have the tasks by now.
                 break
             self.working = task
             self._stopwatch.watch(task.stream)
@@ -597,7 +527,7 @@ class TaskManager:
         return processed
 
     def _process_in_order(self, order: TimeOrder, max_records: int, now_ms: int) -> int:
-        """Let the tasks that no other one reads from process in turn, and the others in the order of time."""
+        """Let the tasks process in the order of time, and those that are not part of the order in turn."""
 
         def go(task: ActiveTask, until_ms: int) -> int:
             return self._process_in_turn([task], max_records, now_ms, until_ms)
@@ -635,8 +565,8 @@ class TaskManager:
         self._pausing.reported()
 
     def upkeep(self) -> None:
-        """Periodic work after a commit: check whether another process has written to changelogs, also to those without
-        new records, delete from internal topics what is not needed any more, and note when the stores were complete."""
+        """Periodic work after a commit: check all changelogs for records of other processes, delete records of internal
+        topics that are not needed any more, and note the time at which the stores were complete."""
         if self._guard is not None:
             self._guard.now_and_then(self.running)
         for purge in self._purges:
@@ -649,8 +579,9 @@ class TaskManager:
             self._context.snapshots.taker.look(self.running)
 
     def _note_complete(self) -> None:
-        """The stores of running tasks hold all that their changelogs hold: note the time in those that commit nothing,
-        too. First the group confirms that the tasks are this member's: it may have been frozen for days."""
+        """Note the time in the stores of all running tasks, including tasks that commit nothing: they are as complete
+        as their changelogs. First the group confirms that the tasks are this member's, because it may have been frozen
+        for days."""
         now_ms = self._context.clock.monotonic_ms()
         if now_ms < self._next_complete_ms:
             return
@@ -663,8 +594,8 @@ class TaskManager:
             task.state.complete()
 
     def check_positions(self, error: OffsetOutOfRangeError) -> None:
-        """The consumer fell out of a partition, because records were deleted before they were read: an error for a task
-        with state; one without goes on at the nearest end."""
+        """The consumer's position is out of range, because records were deleted before they were read. This is an error
+        for a task with state; a task without state continues at the nearest end of the log."""
         found = False
         for task in self.running:
             inputs = list(task.inputs)

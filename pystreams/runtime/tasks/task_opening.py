@@ -1,4 +1,4 @@
-"""Makes the tasks of a thread: state out of the task's directory, compiled code around it."""
+"""Makes the tasks of a thread from the state in their directories and the compiled code of their sub-topologies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TaskOpener:
         self._producer = producer
         self._overflow_topics = OverflowTopics(context.admin)
         self._code: dict[int, CompiledCode] = {}
-        #: What closed tasks had in memory whose standbys are opened next.
+        #: The content of memory of closed tasks whose standbys are opened next.
         self._left: dict[TaskId, MemoryLeft] = {}
         self._services = TaskServices(
             config=context.config,
@@ -99,17 +99,23 @@ class TaskOpener:
         return {store: TopicPartition(topic, task_id.partition) for store, topic in topics.items()}
 
     def state_is_here(self, task_id: TaskId) -> bool:
-        """Whether to open a task now. False while a snapshot of its stores is looked for: ask again."""
+        """Whether to open a task now; False while a snapshot of its stores is being looked for."""
         snapshots = self._context.snapshots
         return snapshots is None or snapshots.fetcher.is_here(task_id)
 
     def comes_from_snapshot(self, task_id: TaskId) -> bool:
-        """Whether the local state of a task has come from a snapshot, and not from its changelogs alone."""
+        """Whether the local state of a task comes from a snapshot, and not from its changelogs alone."""
         snapshots = self._context.snapshots
         return snapshots is not None and snapshots.fetcher.comes_from_snapshot(task_id)
 
+    def check_wiping_helps(self, task: AbstractTask, error: StateCorruptedError) -> None:
+        """Raises ``error``, for which a task's state cannot be read, if to delete the state does not help: it was
+        deleted just before, and does not come from a snapshot."""
+        if task.wiped and not self.comes_from_snapshot(task.task_id):
+            raise error
+
     def leave(self, task: AbstractTask) -> None:
-        """A task is about to be closed after a commit, and opened again here: keep what it has in memory."""
+        """Keep the content of memory of a task that is about to be closed after a commit and opened again here."""
         self._left[task.task_id] = task.state.memory_left()
 
     def wipe(self, task_id: TaskId) -> None:
@@ -120,17 +126,17 @@ class TaskOpener:
         self._context.directory.wipe(task_id)
 
     def give_up(self, task_id: TaskId) -> None:
-        """A task that was not opened belongs to another member."""
+        """Stop preparing a task that is given up before it was opened."""
         self._left.pop(task_id, None)
         if self._context.snapshots is not None:
             self._context.snapshots.fetcher.give_up(task_id)
 
     def open(self, task: AbstractTask) -> None:
-        """Lock the task's directory and open its stores, which must be restored next. If that fails, nothing stays
-        open.
+        """Lock the task's directory and open its stores, which must be restored next. If this fails, everything is
+        closed again.
 
         Raises ``StateLockedError`` while another thread or process has the directory, ``StateCorruptedError`` if its
-        content cannot be read, ``StateError`` for other trouble with the disk.
+        content cannot be read, ``StateError`` for other errors of the disk.
         """
         context, task_id = self._context, task.task_id
         sub = context.subtopology(task_id)

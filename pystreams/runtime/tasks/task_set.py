@@ -25,6 +25,9 @@ class TaskSet(Generic[T]):
         """Iterates over a copy, because tasks may be added or closed meanwhile; another thread may iterate, too."""
         return iter(list(self._tasks.values()))
 
+    def __contains__(self, task_id: TaskId) -> bool:
+        return task_id in self._tasks
+
     def __getitem__(self, task_id: TaskId) -> T:
         return self._tasks[task_id]
 

@@ -1,4 +1,4 @@
-"""Bounds the stream time of a thread's tasks by what is known about the tasks before them."""
+"""Bounds the stream time of a thread's tasks by the known progress of the tasks upstream of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class TimeBounds:
         return self._waits or (seen is not None and seen.view.commit_often)
 
     def begin_generation(self, generation: int, running: Sequence[ActiveTask]) -> None:
-        """Work may have changed hands: what is known counts no more, and stream time stays where it is for now."""
+        """Tasks may have other owners now, so the known bounds are no longer valid: stream time stays as it is until
+        new ones are known."""
         if self._watch is None or generation == self._generation:
             return
         self._generation = generation
@@ -42,12 +43,12 @@ class TimeBounds:
                 task.stream.limit_time(NO_TIME)
 
     def starts(self, task: ActiveTask) -> None:
-        """A task is about to start, at the stream time of its last commit: it stays there for now."""
+        """A task is about to start at the stream time of its last commit, and keeps it until a bound is known."""
         if self._watch is None or not self._watch.waits(task.task_id):
             return
         task.stream.limit_time(NO_TIME)
         self._pending[task.task_id] = PendingBounds()
-        # The next round offers the last view again, to this task, too.
+        # So that the next round offers the last view to this task, too.
         self._taken = None
 
     def ends(self, task_id: TaskId) -> None:
@@ -55,7 +56,8 @@ class TimeBounds:
         self._pending.pop(task_id, None)
 
     def apply(self, running: Sequence[ActiveTask], working: Callable[[ActiveTask | None], None]) -> None:
-        """Put the bounds into force whose ends the tasks have passed. ``working`` is called with the task at work."""
+        """Put each bound into force when its task has processed up to the end offsets of the bound. ``working`` is
+        called with the task at work."""
         if self._watch is None:
             return
         seen = self._watch.seen
@@ -83,7 +85,7 @@ class TimeBounds:
         positions = task.stream.positions()
 
         def position_of(partition: TopicPartition) -> int:
-            """Everything before it is processed."""
+            """The offset up to which the partition is processed."""
             if partition in positions and task.stream.buffered(partition):
                 return positions[partition].offset
             return self._consumer.position(partition)

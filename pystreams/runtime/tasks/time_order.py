@@ -1,9 +1,9 @@
-"""The order of time in which the tasks of a thread process while it catches up.
+"""Lets the tasks of a thread process in the order of time while the thread catches up.
 
-Each partition could be read as fast as it comes. But what tasks write meets in the topics between sub-topologies, and
-the records of a partition that is hours behind another would have to wait there, in windows that stay open. So no task
-processes records that are more than a slack later than the earliest record of another one, and all wait for a partition
-that has records in the log of which none has arrived yet.
+Without an order, each partition would be processed as fast as it is read. But the results of tasks meet in the topics
+between sub-topologies: if one partition were hours ahead of another, its results would wait there in windows that stay
+open. So no task processes records that are later than the earliest record of another task by more than a slack, and
+all tasks wait for a partition that has records in the log of which none has arrived yet.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from pystreams.clock import Clock
 from pystreams.ids import TopicPartition
 from pystreams.runtime.catching_up.order_plan import OrderPlan
 from pystreams.runtime.tasks.active_task import ActiveTask
-from pystreams.runtime.tasks.backlog import Backlog
+from pystreams.runtime.tasks.backlog import Backlog, has_more
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_set import TaskSet
 
 log = logging.getLogger(__name__)
 
-#: How long all tasks wait for a partition of which nothing arrives. A log that is well answers within this time, and
-#: the leader of a partition is replaced within it; a partition that is gone for longer must not stop the others.
+#: How long all tasks wait for a partition of which nothing arrives. A healthy log answers within this time, and
+#: replaces the leader of a partition within it. A partition that is unavailable for longer must not stop the others.
 HOLD_MS_MAX = 30_000.0
 
-#: A task should find as many records to process before it is another one's turn, which costs as much as ten records or
-#: more. With shorter turns hardly fewer windows would be open: they close only after commits, and between two commits
-#: there is time for many turns.
+#: A task should process about this many records in its turn, because a change to another task costs as much as ten
+#: records or more. Shorter turns would hardly reduce the number of open windows: these close only after commits, and
+#: there are many turns between two commits.
 TURN_RECORDS = 1024
 
 #: Lets a task process some records, up to the first that is later than a time (ms). Returns their number.
@@ -36,8 +36,8 @@ Go = Callable[[ActiveTask, int], int]
 
 
 class _Candidate:
-    """A task that has records. ``head`` is the timestamp of the first, ``sources`` are those of its partitions that the
-    others wait for when they are empty."""
+    """A task that has buffered records. ``head`` is the timestamp of the next one. ``sources`` are its partitions from
+    outside of the application that have records: other tasks wait for them when they become empty."""
 
     __slots__ = ("head", "sources", "stream", "task")
 
@@ -57,15 +57,15 @@ class _Candidate:
 
 
 class Slack:
-    """How far ahead of another task one may process, in ms. Where records are sparse, it grows until a task finds about
-    a thousand of them within it, and it shrinks where they are dense; it is never less than ``least_ms``."""
+    """How far ahead of another task a task may process, in ms. If records are sparse, the slack grows until a task
+    finds about a thousand of them within it; if they are dense, it shrinks. It is never less than ``least_ms``."""
 
     def __init__(self, least_ms: int) -> None:
         self.ms = self._least_ms = least_ms
 
     def learn(self, records: int, wanted: float, *, stopped: bool) -> None:
-        """Tasks that have processed ``records`` should process about ``wanted`` at a time. ``stopped``: only the
-        slack has kept them from going on."""
+        """In one turn, the tasks have processed ``records``, and should process about ``wanted``. ``stopped``: only the
+        slack has kept them from processing more."""
         if stopped and records < wanted:
             self.ms *= 2
         elif records >= 2 * wanted:
@@ -79,17 +79,18 @@ class TimeOrder:
         self._plan = plan
         self._consumer = consumer
         self._clock = clock
-        #: However large it is, no record is late for it: the bounds of stream time see to that.
+        #: A large slack makes no record late, because the bounds of stream time prevent that.
         self.slack = Slack(plan.slack_ms)
-        #: The order matters only while there is one.
+        #: The order is kept only while there is a backlog.
         self.backlog = Backlog(consumer, clock, plan.slack_ms, self.has)
         self._held_since_ms: float | None = None
-        #: Partitions that are not waited for any more, until something arrives; and those that were ever among them.
+        #: Partitions that the tasks do not wait for until a record arrives, because they have waited too long; and all
+        #: partitions that were ever among these.
         self._given_up: set[TopicPartition] = set()
         self._logged: set[TopicPartition] = set()
 
     def has(self, task: ActiveTask) -> bool:
-        """Whether the task is one of those that are in an order."""
+        """Whether the task takes part in the order."""
         return task.task_id.subtopology in self._plan.subtopologies
 
     def process(self, tasks: TaskSet[ActiveTask], max_records: int, go: Go) -> int:
@@ -112,18 +113,18 @@ class TimeOrder:
                 if done and head is not None:
                     each.head = head
                 else:
-                    # It has no more, or waits for another of its partitions.
+                    # The task has no more records, or waits for another of its partitions.
                     candidates.remove(each)
                 self._wait_for(each.emptied(), each.task, waited_for)
             wanted = min(TURN_RECORDS, max_records / 2) * len(going)
-            # Where a partition is waited for, turns are short for want of its records.
+            # While the tasks wait for a partition, the turns are short because its records are missing.
             stopped = not waited_for and all(each.head > until_ms for each in going)
             self.slack.learn(processed - before, wanted, stopped=stopped)
         return processed
 
     def _gather(self, tasks: TaskSet[ActiveTask]) -> tuple[list[_Candidate], dict[TopicPartition, int]]:
-        """The tasks that have records, and the partitions to wait for, each with the time that it has come to. Its next
-        record may be little earlier, so the others can go on to that time and the slack."""
+        """The tasks that have records, and the partitions to wait for, each with its partition time. The next record of
+        such a partition is hardly earlier than its time, so the others may process up to that time plus the slack."""
         candidates: list[_Candidate] = []
         waited_for: dict[TopicPartition, int] = {}
         for task in tasks:
@@ -138,28 +139,24 @@ class TimeOrder:
                 if head is not None:
                     candidates.append(_Candidate(task, head, filled))
             elif not self.backlog.was_worked_off:
-                # The first records of a task may lie anywhere. Later, tasks that run do not wait for a new one, which
-                # may have a large store to restore.
+                # Until the first backlog is worked off, wait for tasks that are not running yet, because their first
+                # records may have any time. Later, do not wait: a new task may have a large store to restore.
                 waited_for.update((p, -1) for p in sources if p not in self._given_up)
         return candidates, waited_for
 
     def _wait_for(
         self, empty: list[TopicPartition], task: ActiveTask, waited_for: dict[TopicPartition, int]
     ) -> None:
-        """Add those of a task's empty partitions to ``waited_for`` of which records are on their way."""
+        """Add to ``waited_for`` those of a task's empty partitions that have unread records in the log."""
         for partition in empty:
-            if not self._has_more(partition):
+            if not has_more(self._consumer, partition):
                 self._given_up.discard(partition)
             elif partition not in self._given_up:
                 waited_for[partition] = task.stream.partition_time(partition)
 
-    def _has_more(self, partition: TopicPartition) -> bool:
-        end = self._consumer.known_end_offset(partition)
-        return end is None or end > self._consumer.position(partition)
-
     def _until(self, earliest: int, waited_for: dict[TopicPartition, int]) -> int:
-        """The time up to which tasks may process. ``earliest`` is the time of the first record that is here. Partitions
-        that have been waited for too long are removed from ``waited_for``."""
+        """The time up to which tasks may process. ``earliest`` is the time of the earliest buffered record. Partitions
+        that the tasks have waited for too long are removed from ``waited_for``."""
         until = min([earliest, *waited_for.values()]) + self.slack.ms
         if until >= earliest:
             self._held_since_ms = None

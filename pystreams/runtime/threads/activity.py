@@ -1,4 +1,5 @@
-"""The activity of a stream thread, for other threads to see: noted between the parts of a round, never per record."""
+"""The activity of a stream thread, which other threads can read. It is noted once for each part of a round, never per
+record."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from typing import Final, NamedTuple
 
 from pystreams.clock import Clock
 
-#: The parts of a round. A thread that ends, or is not yet in its first round, is in none. A thread that ends still
-#: commits.
+#: The parts of a round. Before its first round and at its end, a thread is in none (``NOTHING``), except that it still
+#: commits at its end.
 NOTHING: Final = "nothing"
 GROUP: Final = "group"
 POLL: Final = "poll"
@@ -18,8 +19,9 @@ COMMIT: Final = "commit"
 
 
 class Activity(NamedTuple):
-    """``part`` of a round, for ``part_ms`` so far. ``task``: the one at work, if it is known. ``polled_ms``,
-    ``committed_ms``: the time since the last poll and the last commit ended; None: there was none yet."""
+    """The thread has been in ``part`` of a round for ``part_ms``. ``task``: the task at work, if it is known.
+    ``polled_ms``, ``committed_ms``: the time since the end of the last poll and of the last commit; None: there was
+    none yet."""
 
     part: str = NOTHING
     part_ms: float = 0.0
@@ -39,7 +41,7 @@ class ActivityNotes:
         self._committed_ms: float | None = None
 
     def begin(self, part: str) -> None:
-        """The thread begins a part of its round, or goes on with it."""
+        """The thread begins a part of its round, or continues it."""
         if self._part[0] != part:
             self._part = part, self._clock.monotonic_ms()
 
@@ -49,7 +51,7 @@ class ActivityNotes:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Around a commit. After it the thread goes on with the part in which the commit became due."""
+        """A context around a commit. Afterwards the thread continues the part in which the commit became due."""
         part, _ = self._part
         self.begin(COMMIT)
         try:

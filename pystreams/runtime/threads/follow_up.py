@@ -10,18 +10,19 @@ from pystreams.runtime.group.membership_data import AssignmentInfo, unpack_tasks
 
 
 class FollowUp:
-    """Of one assignment. Source: StreamThread.maybeProbingRebalance; Kafka Streams waits for the time alone.
+    """The follow-up of one assignment. Source: StreamThread.maybeProbingRebalance; Kafka Streams waits for the time
+    alone.
 
-    The leader decides by what it knows about the lags. If it awaits a task again that this thread has found ready
-    before, only the time counts: otherwise a disagreement would rebalance the group without end.
+    The leader and this thread may know different lags. If the leader still awaits the same tasks after this thread has
+    found them ready, only the time counts: otherwise the disagreement would rebalance the group without end.
     """
 
     def __init__(
         self, info: AssignmentInfo, acceptable_lag: int, clock: Clock, before: FollowUp | None = None
     ) -> None:
-        """``before`` is that of the last assignment."""
+        """``before`` is the follow-up of the last assignment."""
         self._awaited = frozenset(unpack_tasks(info.awaited))
-        #: Those of them that were ready when this thread asked.
+        #: The awaited tasks that were ready when this thread asked for a rebalance.
         self._asked_for: frozenset[TaskId] = (
             frozenset() if before is None else before._asked_for & self._awaited
         )
@@ -30,7 +31,8 @@ class FollowUp:
         self._asked = False
 
     def due(self, lags: Callable[[], Mapping[TaskId, int | None]]) -> bool:
-        """True once. ``lags`` are those of the standbys: how many records each lacks, None while that is not known."""
+        """Whether to ask for a rebalance now; True only once. ``lags`` gives the lag of each standby: how many records
+        it lacks, None while that is not known."""
         if self._asked or not (self._awaited or self._deadline):
             return False
         if self._is_ready(lags):

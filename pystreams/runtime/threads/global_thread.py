@@ -1,4 +1,5 @@
-"""The thread that keeps the global stores of a process up to date: all of their topics' partitions, in no group.
+"""The thread that keeps the global stores of a process up to date. It reads all partitions of their topics, and is no
+member of a group.
 
 Source: org.apache.kafka.streams.processor.internals.GlobalStreamThread.
 """
@@ -35,14 +36,14 @@ from pystreams.transitions import check_transition
 log = logging.getLogger(__name__)
 
 _POLL_MS: Final = 100.0
-#: How long to wait before a log or a schema registry that does not answer is asked again.
+#: How long to wait before asking again a log or a schema registry that did not answer.
 _PAUSE_S: Final = 0.5
 _WAIT_S: Final = 0.1
 _CREATED, _RUNNING = GlobalThreadState.CREATED, GlobalThreadState.RUNNING
 
 
 class GlobalThread:
-    """Reads the topics to the end they have when it starts, then goes on reading them until it is stopped.
+    """Reads the topics up to the end offsets that they have at its start, then continues until it is stopped.
 
     Every process has its own stores, in a directory of its own: ``global-<number of the client>``.
     """
@@ -62,8 +63,8 @@ class GlobalThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._trouble = Trouble(context.clock, context.config.task_timeout_ms)
         self._hangs = HangWatch(name, context.clock, context.config.stall_timeout_ms)
-        #: The answers to errors of reading, by what they ask for. One that is not answered ends the thread. ``wipe`` is
-        #: answered where the stores are opened (``_open``), and where they are closed as the thread ends (``_run``).
+        #: How to handle an error of reading, by its ``action``. An error with another action ends the thread. ``wipe``
+        #: is handled where the stores are opened (``_open``), and where they are closed at the thread's end (``_run``).
         self._answers: Mapping[Action, Callable[[StreamsError], None]] = {
             "retry": self._retry,
             "redo": self._redo,
@@ -74,14 +75,15 @@ class GlobalThread:
         self._thread.start()
 
     def wait_ready(self, timeout_s: float) -> bool:
-        """Whether the stores are filled, or never will be, within a time. Raises what went wrong."""
+        """Wait until the stores are filled or the thread gives up; False if neither happens in time. Raises the error
+        of a thread that has failed."""
         ready = self._wait_while(_CREATED, timeout_s=timeout_s)
         if self.failure is not None:
             raise self.failure
         return ready
 
     def stop(self) -> None:
-        """End soon. May be called at any time."""
+        """Ask the thread to end soon. May be called at any time."""
         with self._changed:
             if self._going:
                 self._enter(GlobalThreadState.PENDING_SHUTDOWN)
@@ -123,7 +125,7 @@ class GlobalThread:
         self.failure = placed(error, None, self.name)
         if self.state is _RUNNING:
             self._on_failure(self.failure)
-            # Tasks may read the stores until they are closed, which comes first.
+            # Tasks read the stores until they are closed, so the stores stay open until ``stop`` is called.
             self._wait_while(_RUNNING)
         else:
             self.stop()
@@ -140,14 +142,14 @@ class GlobalThread:
             self._changed.notify_all()
 
     def _wait_while(self, *states: GlobalThreadState, timeout_s: float | None = None) -> bool:
-        """Wait until the thread is in another state; False if it is not within the time."""
+        """Wait until the thread is in none of these states; False if the time ends first."""
         with self._changed:
             return self._changed.wait_for(lambda: self.state not in states, timeout_s)
 
     # Opening
 
     def _open(self) -> GlobalState:
-        """The stores as they were left, or empty ones if they cannot be gone on with."""
+        """The stores as the last run has left them, or empty ones if those are corrupt."""
         self._hangs.begin_round()
         try:
             state = self._state()
@@ -182,7 +184,7 @@ class GlobalThread:
         )
 
     def _check(self, state: GlobalState) -> None:
-        """Raise ``StateCorruptedError`` for stores that lie outside of what their topics hold, or may do so."""
+        """Raise ``StateCorruptedError`` for stores whose offsets lie, or may lie, outside of their topics."""
         for store in state.without_position():
             raise StateCorruptedError(
                 f"it is not known which records the local state of global store {store} contains",
@@ -199,7 +201,7 @@ class GlobalThread:
     def _bounds(
         self, partitions: Collection[TopicPartition]
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """Where partitions begin and end now."""
+        """The beginning offsets and the end offsets of partitions now."""
         self._hangs.begin_round()
         beginnings = self._context.admin.beginning_offsets(partitions)
         self._hangs.begin_round()
@@ -214,7 +216,7 @@ class GlobalThread:
         return StallWatch(consumer, context.admin, context.clock, context.config.stall_timeout_ms, self.name)
 
     def _fill(self, state: GlobalState, consumer: Consumer, stalls: StallWatch) -> None:
-        """Read every partition to the end that it has now."""
+        """Read every partition up to its present end offset."""
         listener = self._context.restore_listener
         partitions = sorted(state.partitions)
         starts, ends = self._bounds(partitions)
@@ -250,8 +252,8 @@ class GlobalThread:
     def _round(
         self, state: GlobalState, consumer: Consumer, stalls: StallWatch
     ) -> Mapping[TopicPartition, int]:
-        """Apply what has arrived; how many records of which partitions that was. Only reading can be tried again: an
-        error while records are applied ends the thread, because some of them have been applied."""
+        """Apply the records that have arrived; returns their number by partition. Only reading can be tried again: an
+        error while records are applied ends the thread, because some of them have been applied already."""
         self._hangs.begin_round()
         try:
             batches = consumer.poll(_POLL_MS)
@@ -270,7 +272,7 @@ class GlobalThread:
         return {TopicPartition(batch.topic, batch.partition): len(batch) for batch in batches}
 
     def _add(self, state: GlobalState, batch: RecordBatch) -> None:
-        """Decode and buffer a batch. If that takes a schema registry that is away, wait until it is back."""
+        """Decode and buffer a batch. If that needs a schema registry that is not available, wait for it."""
         while self._going:
             try:
                 state.add(batch)
@@ -279,10 +281,10 @@ class GlobalThread:
             except StreamsError as error:
                 self._answer(error)
 
-    # Answers to errors
+    # Handling of errors
 
     def _answer(self, error: StreamsError) -> None:
-        """Answer an error of reading by its own ``action``. Raises what has no answer."""
+        """Handle an error of reading as its ``action`` says. Raises an error that cannot be handled here."""
         answer = self._answers.get(error.action)
         if answer is None:
             raise error
@@ -291,7 +293,7 @@ class GlobalThread:
 
     def _retry(self, error: StreamsError) -> None:
         self._wait_while(_CREATED, _RUNNING, timeout_s=_PAUSE_S)
-        # Who tries again and says so does not hang.
+        # A thread that tries again and logs it does not hang.
         self._hangs.begin_round()
 
     def _redo(self, error: StreamsError) -> None:
@@ -310,8 +312,8 @@ class GlobalStores:
         self._thread: GlobalThread | None = None
 
     def fill(self, context: ClientContext, stopped: Callable[[], bool]) -> bool:
-        """Start the thread and wait until the stores are filled. False if ``stopped`` came first. Raises what goes
-        wrong."""
+        """Start the thread and wait until the stores are filled. False if ``stopped`` became true first. Raises the
+        error of a thread that has failed."""
         if not self._on_disk:
             context.directory.wipe_globals()
         if not self._wanted:

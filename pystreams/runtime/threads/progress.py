@@ -1,4 +1,4 @@
-"""The progress of a running application, as shown to users: threads, tasks, positions."""
+"""The progress of a running application, in the form in which users see it: threads, tasks, positions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from pystreams.runtime.threads.thread_state import ThreadState
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """``lag`` is the number of offsets between what is processed and the end of the inputs as last seen, None while
-    that is not known; ``lags`` has it by input then. ``buffered`` counts records that were read and wait."""
+    """``lag`` is the number of offsets between the processed records and the end of the inputs as last seen, None while
+    that is not known; when it is known, ``lags`` has it for each input. ``buffered`` counts the records that were read
+    and are not processed yet."""
 
     task_id: TaskId
     status: TaskStatus
@@ -28,7 +29,7 @@ class TaskProgress:
 
 @dataclass(frozen=True, slots=True)
 class RestoreProgress:
-    """A store that is being restored. Offsets are its changelog's; ``end_offset`` is exclusive."""
+    """A store that is being restored. Offsets are offsets of its changelog; ``end_offset`` is exclusive."""
 
     task_id: TaskId
     store: str
@@ -40,8 +41,8 @@ class RestoreProgress:
 
 @dataclass(frozen=True, slots=True)
 class StandbyProgress:
-    """A task whose stores are kept filled here, while it runs elsewhere. ``lag`` is the number of changelog offsets
-    that its stores lack, None while that is not known."""
+    """A task that runs elsewhere, and whose stores are kept up to date here. ``lag`` is the number of changelog offsets
+    by which its stores are behind, None while that is not known."""
 
     task_id: TaskId
     lag: int | None = None
@@ -49,7 +50,8 @@ class StandbyProgress:
 
 @dataclass(frozen=True, slots=True)
 class ThreadProgress:
-    """A thread as it was a moment ago. ``internal_records`` are those of its records that came from internal topics."""
+    """A thread as it was a moment ago. ``internal_records`` counts those of its ``records`` that came from internal
+    topics."""
 
     name: str
     state: ThreadState
@@ -63,15 +65,16 @@ class ThreadProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """All threads together. ``records`` counts what was processed since the client was made, ``internal_records`` those
-    of them that came from internal topics: the application has written them itself."""
+    """All threads together. ``records`` counts the records that were processed since the client was made.
+    ``internal_records`` counts those of them that came from internal topics, so that the application itself has written
+    them."""
 
     records: int
     threads: tuple[ThreadProgress, ...]
     internal_records: int = 0
 
     def going_on_with(self, threads: tuple[ThreadProgress, ...]) -> Progress:
-        """The progress of these threads, which come after those whose records are counted here."""
+        """The progress of these threads, with the records that are counted here added to theirs."""
         records = sum(thread.records for thread in threads)
         internal = sum(thread.internal_records for thread in threads)
         return Progress(self.records + records, threads, self.internal_records + internal)
@@ -83,7 +86,7 @@ class Progress:
 
     @property
     def lag(self) -> int | None:
-        """Offsets to go in all inputs, None while some are not known."""
+        """The lag of all tasks together, None while that of some is not known."""
         lags = [task.lag for thread in self.threads for task in thread.tasks]
         return None if None in lags else sum(lag for lag in lags if lag is not None)
 
@@ -93,7 +96,7 @@ class Progress:
 
     @property
     def standby_lag(self) -> int | None:
-        """Changelog offsets that all standbys lack, None while some are not known."""
+        """The lag of all standbys together, None while that of some is not known."""
         lags = [standby.lag for standby in self.standbys]
         return None if None in lags else sum(lag for lag in lags if lag is not None)
 
@@ -103,7 +106,7 @@ class Progress:
 
 
 def task_progress(tasks: TaskManager) -> tuple[TaskProgress, ...]:
-    """The tasks of a thread, seen by itself."""
+    """The tasks of a thread. Only that thread may call this."""
     progress = []
     for task in sorted(tasks.tasks(), key=lambda task: task.task_id):
         lags = tasks.lags(task)
@@ -122,7 +125,7 @@ def task_progress(tasks: TaskManager) -> tuple[TaskProgress, ...]:
 
 
 def standby_progress(tasks: TaskManager) -> tuple[StandbyProgress, ...]:
-    """The standbys of a thread, seen by itself."""
+    """The standbys of a thread. Only that thread may call this."""
     return tuple(StandbyProgress(task, lag) for task, lag in sorted(tasks.standby_lags().items()))
 
 

@@ -1,4 +1,5 @@
-"""Metrics that are read from a client's progress: nothing is counted for them, and tasks that left have none."""
+"""Metrics that are computed from a client's progress. Nothing is counted for them, and a task has them only as long as
+it is here."""
 
 from __future__ import annotations
 

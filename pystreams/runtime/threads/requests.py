@@ -1,4 +1,4 @@
-"""Requests of other threads to a stream thread, which looks at them between two rounds."""
+"""Requests of other threads to a stream thread, which reads them between two steps of its work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Requests(Generic[Subject]):
         self.stop = threading.Event()
         #: Commit in this round or the next.
         self.commit = threading.Event()
-        #: Commit soon, because a reader waits for it; in the next round or some later, since commits take time.
+        #: Commit soon, because a reader waits for it. The commit may come some rounds later, because commits take time.
         self.awaited_commit = threading.Event()
         #: Ask the group soon whether it rebalances.
         self.look = threading.Event()

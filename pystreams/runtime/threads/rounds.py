@@ -1,6 +1,6 @@
-"""The rounds of a stream thread: membership, restore, poll, process, punctuate, commit; and what is done about errors.
+"""The rounds of a stream thread: membership, restore, poll, process, punctuate, commit; and the handling of errors.
 
-A round has everything that the thread has opened. How the thread begins and ends is ``stream_thread``'s matter.
+The rounds use the objects that the thread has opened. ``stream_thread`` opens them, and starts and ends the thread.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pystreams.broker.port import Assigned, Lost, MemberEvent
-from pystreams.clock import Deadline
+from pystreams.clock import Deadline, thread_cpu_ms
 from pystreams.errors import (
     Action,
     OffsetOutOfRangeError,
@@ -21,6 +21,7 @@ from pystreams.errors import (
     TransactionEndedError,
 )
 from pystreams.ids import TaskId, TopicPartition
+from pystreams.plural import plural
 from pystreams.runtime.group.group_wait import GroupWait
 from pystreams.runtime.group.membership_data import (
     AssignmentInfo,
@@ -31,6 +32,7 @@ from pystreams.runtime.group.membership_data import (
 from pystreams.runtime.group.refusal import refusal
 from pystreams.runtime.recovery.rivals import Rivals
 from pystreams.runtime.recovery.stall_watch import StallWatch
+from pystreams.runtime.restoring.load import BusyTime
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
@@ -47,18 +49,19 @@ from pystreams.state.cache.thread_cache import ThreadCache
 
 log = logging.getLogger(__name__)
 
-#: One round of processing aims at this time, so that membership, commits and stops never wait long.
-_ROUND_MS = 50.0
+#: The time that one step of processing should take, so that membership, commits and stops never wait long.
+_STEP_MS = 50.0
 #: Records a task may process in one round, at most.
 _ROUND_RECORDS_MAX = 4_096
 #: How long to wait for records while a rebalance is under way.
 _JOINING_POLL_MS = 10.0
 _RETRY_PAUSE_MS = 100.0
-#: A question is usually followed by others. For this time after a question, the thread looks often for the next one.
+#: The call of another thread, such as a read of a store, is usually followed by others. For this time after a call, the
+#: thread looks often for the next one.
 _ASKED_FOR_MS = 1_000.0
-#: During that time, an idle thread looks for questions at this interval.
+#: During that time, an idle thread looks for calls at this interval.
 _ASKED_POLL_MS = 2.0
-#: During that time, a busy thread aims at steps of this length, because it answers questions between two steps.
+#: During that time, a busy thread makes steps of about this length, because it answers calls between two steps.
 _ASKED_STEP_MS = 10.0
 #: While others wait for commits, the thread commits at this interval, but spends at most this share of its time on it.
 _AWAITED_COMMIT_MS, _AWAITED_COMMIT_SHARE = 200.0, 0.1
@@ -77,7 +80,7 @@ class RoundsOwner(Protocol):
     def state(self) -> ThreadState: ...
     @property
     def is_paused(self) -> bool:
-        """Whether no records are to be processed, and no punctuators to be called."""
+        """Whether the thread must process no records and call no punctuators."""
         ...
 
     def enter(self, state: ThreadState) -> None:
@@ -89,7 +92,7 @@ class RoundsOwner(Protocol):
         ...
 
     def publish(self) -> None:
-        """Let others see how far the tasks are."""
+        """Make the present progress of the tasks visible to other threads."""
         ...
 
     def application_shutdown(self) -> None:
@@ -125,7 +128,7 @@ class Rounds:
         self.tasks = parts.tasks
         self.restorer = parts.restorer
         self.clients = parts.clients
-        #: What came with the last assignment.
+        #: The data that came with the last assignment.
         self.assignment_info = AssignmentInfo()
         #: When to ask for the next rebalance.
         self._follow_up: FollowUp | None = None
@@ -145,19 +148,18 @@ class Rounds:
         self._stopwatch = parts.stopwatch
         self._group_wait = group_wait
         self._clock = context.clock
-        #: Events of the membership that are not carried out yet, because something failed on the way.
+        #: Events of the membership that are not carried out yet, because an earlier try failed.
         self._events: deque[MemberEvent] = deque()
         #: The id under which the group knows this thread.
         self._member_id = ""
         self._round_records = 1
         self._worked = False
-        #: How long tasks have processed since the last report.
-        self._work_ms = 0.0
+        self._busy = BusyTime()
         self._last_commit_ms = self._clock.monotonic_ms()
-        #: How long the last one took.
+        #: How long the last commit took.
         self._commit_took_ms = 0.0
         self._last_snapshot_ms = 0.0
-        #: When other threads last asked for something.
+        #: When a call of another thread was last answered.
         self._asked_ms = -_ASKED_FOR_MS
         config = context.config
         self._trouble = Trouble(self._clock, config.task_timeout_ms)
@@ -169,7 +171,7 @@ class Rounds:
         )
         self._summary = ThreadSummary(owner.name, config.log_summary_interval_ms, self._clock)
         self._metrics = ThreadMetrics(context.metrics, owner.name)
-        #: The answers to errors, by what they ask for. One that is not answered ends the thread.
+        #: How to handle an error, by its ``action``. An error with another action ends the thread.
         self._answers: Mapping[Action, Answer] = {
             "retry": self._retry,
             "redo": self._redo,
@@ -178,7 +180,7 @@ class Rounds:
         }
 
     def go_round(self) -> None:
-        """One round; what it raises is answered by the error's own ``action``. Raises what has no answer."""
+        """Run one round, and handle an error as its ``action`` says. Raises an error that cannot be handled here."""
         self.began_ms = self._clock.monotonic_ms()
         self._stopwatch.begin_round(self.began_ms)
         try:
@@ -196,9 +198,9 @@ class Rounds:
     def _round(self) -> None:
         self.activity.begin(GROUP)
         self._answer_calls()
-        # First, because an open transaction of this thread would hold back who has its tasks now.
+        # First, because an open transaction of this thread would block the present owners of its former tasks.
         self.clients.producer.settle()
-        # The member gives an assignment once: it is tried until it is carried out, and only then comes the next poll.
+        # The member returns each assignment only once, so it must be carried out completely before the next poll.
         if not self._events:
             self._events.extend(self._poll_member())
         if self._group_wait is not None:
@@ -249,13 +251,13 @@ class Rounds:
                 )
                 if info.shutdown:
                     self._owner.application_shutdown()
-                    # The task that made another member fail is not tried again here.
+                    # Take on no more tasks: one of them may be the task that made another member fail.
                     partitions = tuple(sorted(self._held() & set(partitions)))
                 self._take_on(generation, partitions, info)
 
     def _hear(self, generation: int, info: AssignmentInfo) -> None:
-        """Note for all threads where all tasks are, if this thread is the one that is told. It is for information only:
-        without it, queries name owners that may not be the present ones."""
+        """Note for all threads where all tasks are, if this thread has received it. Only queries use this information:
+        without it, they may name former owners."""
         try:
             whereabouts = whereabouts_of(info)
         except TopologyError as error:
@@ -299,21 +301,22 @@ class Rounds:
             _listed(set(before) - set(now)),
             f", standbys {_listed(standbys)}" if standbys else "",
         )
-        # With as many tasks as threads it waits for what others have still to give up.
+        # With at least as many tasks as threads, it waits for tasks that others have still to give up.
         if not now and info.members > info.tasks:
             log.info(
                 "[%s] has nothing to do: by the partitions of its input topics the application's work is divided into"
-                " %d task%s, there are %d threads, and a task runs in one thread at a time",
+                " %d %s, there are %d threads, and a task runs in one thread at a time",
                 self._name,
                 info.tasks,
-                "" if info.tasks == 1 else "s",
+                plural(info.tasks, "task"),
                 info.members,
             )
 
     def _standbys(self, info: AssignmentInfo, partitions: frozenset[TopicPartition]) -> frozenset[TaskId]:
-        """The standby tasks, without those that have become active meanwhile: a standby goes on until the former owner
-        of its task has given up the partitions, which then come with a later event of the same assignment. And without
-        those of partitions that topics did not have when this client started, which the leader may know."""
+        """The standby tasks of an assignment, except two kinds. Some have become active meanwhile: a standby continues
+        until the former owner of its task has given up the partitions, which then come with a later event of the same
+        assignment. Others read partitions that their topics got after this client had started; the leader may know
+        them already."""
         inputs = self._context.inputs
         return frozenset(
             task for task in unpack_tasks(info.standbys) if task in inputs and not inputs[task] <= partitions
@@ -361,14 +364,14 @@ class Rounds:
     def _work(self) -> None:
         """Process, punctuate and commit until nothing is left or the round's time is over."""
         clock = self._clock
-        round_end = Deadline(clock, 2 * _ROUND_MS)
+        round_end = Deadline(clock, 2 * _STEP_MS)
         self._worked = False
         if self._owner.is_paused:
             self._maybe_commit()
             return
         while not self._requests.stop.is_set():
             self.activity.begin(PROCESS)
-            started_ms = clock.monotonic_ms()
+            started_ms, started_cpu_ms = clock.monotonic_ms(), thread_cpu_ms()
             processed = self.tasks.process(self._round_records, clock.now_ms())
             processed_ms = clock.monotonic_ms()
             if processed:
@@ -376,15 +379,15 @@ class Rounds:
             if punctuated := self.tasks.punctuate(clock.now_ms()):
                 self._metrics.punctuated(punctuated, processed_ms, clock.monotonic_ms())
             took_ms = clock.monotonic_ms() - started_ms
+            self._busy.processed(took_ms, thread_cpu_ms() - started_cpu_ms)
             self._maybe_commit()
             if not processed:
                 return
             self._answer_calls()
             self._worked = True
-            self._work_ms += took_ms
             self.records += processed
             self.internal_records += self.tasks.internal_processed
-            step_ms = _ASKED_STEP_MS if self._asked_lately() else _ROUND_MS
+            step_ms = _ASKED_STEP_MS if self._asked_lately() else _STEP_MS
             if took_ms > step_ms:
                 self._round_records = max(1, self._round_records // 2)
             elif took_ms < step_ms / 2:
@@ -398,7 +401,7 @@ class Rounds:
         in_time = self._ms_to_commit() <= 0
         asked = self._requests.commit.is_set() or (in_time and self._requests.awaited_commit.is_set())
         due = in_time or tasks.commit_requested or tasks.uncommitted_bytes >= limit
-        # A commit is what shows that trouble is over.
+        # Only a commit proves that the trouble is over.
         due = due or self._trouble.lasts
         if not (asked or due):
             return
@@ -426,10 +429,10 @@ class Rounds:
         return self._last_commit_ms + interval_ms - self._clock.monotonic_ms()
 
     def _caught_up(self) -> bool:
-        """True if nothing is left to do. A thread that joins again does not know yet what it has to do."""
+        """True if no work is left. A thread that is joining again does not know its tasks yet, so it is False then."""
         return self._owner.state is ThreadState.RUNNING and self.tasks.caught_up()
 
-    # Answers to errors
+    # Handling of errors
 
     def _rejoin(self, error: StreamsError, working: ActiveTask | None) -> None:
         if isinstance(error, TransactionEndedError):
@@ -476,8 +479,8 @@ class Rounds:
         now = self._clock.monotonic_ms()
         elapsed_ms = now - self._last_snapshot_ms
         if elapsed_ms >= _SNAPSHOT_INTERVAL_MS:
-            self._context.load.processes(self._name, min(1.0, self._work_ms / elapsed_ms))
-            self._last_snapshot_ms, self._work_ms = now, 0.0
+            self._context.load.processes(self._name, self._busy.share(elapsed_ms))
+            self._last_snapshot_ms = now
             self._owner.publish()
             self.tasks.take_snapshots()
             if self._follow_up is not None and self._follow_up.due(self.tasks.standby_lags):

@@ -1,7 +1,7 @@
-"""A stream thread: opens what it needs, goes round until it is stopped or fails, and lets go of everything.
+"""A stream thread: opens its resources, runs rounds until it is stopped or fails, and releases everything.
 
-A stream thread owns its broker clients, its cache and its tasks; nothing of theirs is touched by another thread. What
-others want of it (a commit, a look into a store) they ask for, and get between two records.
+A stream thread owns its broker clients, its cache and its tasks; no other thread uses them. Other threads send it
+requests (for a commit, for a read of a store), which it serves between two steps of its work.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ThreadOwner(Protocol):
     def thread_changed(self, thread: StreamThread, old: ThreadState, new: ThreadState) -> None: ...
 
     def thread_failed(self, thread: StreamThread, error: BaseException) -> bool:
-        """The thread is about to end because of ``error``; True if it is to ask the whole group to stop."""
+        """The thread is about to end because of ``error``. Returns whether it must ask the whole group to stop."""
         ...
 
     def thread_ended(self, thread: StreamThread) -> None:
@@ -81,7 +81,7 @@ class ThreadOwner(Protocol):
         ...
 
     def housekeeping(self) -> None:
-        """Called now and then by every thread."""
+        """Called periodically by every thread."""
         ...
 
 
@@ -107,10 +107,10 @@ class StreamThread:
         self._transactional_id = context.transactional_id(index)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._requests: Requests[TaskManager] = Requests(name, cache_bytes)
-        #: Whether to leave the group at the end; None: as the kind of membership says.
+        #: Whether to leave the group at the end; None: a static member stays, another one leaves.
         self._leave: bool | None = None
         self._topology = pack_topology(context.in_use.now.topology)
-        #: Once everything is open.
+        #: None until everything is open.
         self._rounds: Rounds | None = None
 
     # From other threads
@@ -132,8 +132,8 @@ class StreamThread:
         self._requests.commit.set()
 
     def request_commit_soon(self) -> None:
-        """Commit soon, because a reader waits for it. However often that is asked for, such commits take only a small
-        share of the thread's time."""
+        """Commit soon, because a reader waits for it. However many such requests there are, these commits take only a
+        small share of the thread's time."""
         self._requests.awaited_commit.set()
 
     def look(self) -> None:
@@ -141,14 +141,14 @@ class StreamThread:
         self._requests.look.set()
 
     def join(self, timeout_ms: float | None = None) -> bool:
-        """Wait for the end; True if it has come."""
+        """Wait for the end of the thread. Returns whether it has ended."""
         if self._thread.is_alive() and not self.is_current:
             self._thread.join(None if timeout_ms is None else timeout_ms / 1000)
         return not self._thread.is_alive()
 
     @property
     def is_current(self) -> bool:
-        """True if this is the thread that asks."""
+        """True if the calling thread is this one."""
         return self._thread is threading.current_thread()
 
     @property
@@ -180,16 +180,18 @@ class StreamThread:
 
     @property
     def tasks(self) -> TaskManager | None:
-        """The tasks of the thread, for what any thread may ask of them; None: it has not begun its rounds."""
+        """The tasks of the thread, of which other threads may only call the methods that say so; None: the thread has
+        not begun its rounds."""
         return None if self._rounds is None else self._rounds.tasks
 
     def store_samples(self) -> list[Sample]:
-        """The metrics of its stores. Any thread may ask, and this one need not be idle."""
+        """The metrics of its stores. Any thread may call this at any time."""
         tasks = self.tasks
         return [] if tasks is None or not self.alive else store_samples(tasks, self.name)
 
     def resize_cache(self, cache_bytes: int) -> None:
-        """Give the thread another share of the cache budget: with a commit, since entries that must go may be dirty."""
+        """Give the thread another share of the cache budget. It takes effect with a commit, because the entries that no
+        longer fit may be dirty."""
         self._requests.cache_bytes = cache_bytes
         self.request_commit()
 
@@ -211,7 +213,7 @@ class StreamThread:
     def _begin_to_end(self) -> None:
         self.enter(ThreadState.PENDING_SHUTDOWN)
         if self._rounds is not None:
-            # It is not in any part of a round any more; the last commit is still to come.
+            # The rounds are over; only the last commit follows.
             self._rounds.activity.begin(NOTHING)
 
     def _close_tasks(self, tasks: TaskManager) -> None:
@@ -264,10 +266,11 @@ class StreamThread:
             context.admin,
             context.clock,
             context.config.session_timeout_ms,
+            context.in_group.member_ids,
         )
 
     def _start_restoring(self, closing: list[Callable[[], None]], stopwatch: Stopwatch) -> Restorer:
-        """Start the thread that restores, which then has a consumer of its own."""
+        """Start the restoring thread, which has a consumer of its own."""
         context = self._context
         consumer = context.broker.consumer(f"{self.name}-restore-consumer", "restore")
         name, stall_timeout_ms = f"{self.name}-restore", context.config.stall_timeout_ms
@@ -287,7 +290,7 @@ class StreamThread:
         return restorer
 
     def _group_wait(self) -> GroupWait | None:
-        """One thread of the client logs it for all."""
+        """The watch over a wait for the first tasks; only for one thread of the client, which logs for all."""
         if self.index != 1:
             return None
         context = self._context
@@ -295,7 +298,7 @@ class StreamThread:
         return GroupWait(context.admin, group, patience_ms, context.clock)
 
     def _application(self) -> GroupApplication | None:
-        """The application for a broker that assigns the tasks; None: the group's assignor does."""
+        """The description of the application for a broker that assigns the tasks; None: the group's assignor does."""
         context, config = self._context, self._context.config
         if config.group_protocol == "classic":
             return None
@@ -347,15 +350,15 @@ class StreamThread:
             pystreams=__version__,
             python=platform.python_version(),
         )
-        told, own = AssignmentInfo(), OwnTasks()
+        received, own = AssignmentInfo(), OwnTasks()
         if rounds is not None:
-            told, tasks = rounds.assignment_info, rounds.tasks
+            received, tasks = rounds.assignment_info, rounds.tasks
             own = OwnTasks(
                 frozenset(tasks.standby_ids()), frozenset(tasks.restoring_ids()), dict(tasks.reached())
             )
         speaks = context.in_group.speaks(self.name)
         of_process = OfProcess(context.local_state(), self._topology) if speaks else OfProcess()
-        return encode(subscription_now(base, told, own, of_process, len(context.inputs)))
+        return encode(subscription_now(base, received, own, of_process, len(context.inputs)))
 
     def _fail(self, error: BaseException) -> None:
         rounds = self._rounds
@@ -376,7 +379,7 @@ class StreamThread:
 
     def _release(self, closing: list[Callable[[], None]]) -> None:
         self._context.in_group.leave(self.name)
-        # The member leaves first, while what it worked with is still there.
+        # The member is closed first: it leaves the group while everything that it works with is still open.
         close_all(closing, self.name)
         self._context.load.ends(self.name)
         self.enter(ThreadState.DEAD)
@@ -393,6 +396,7 @@ class StreamThread:
 
     def joined(self, member_id: str) -> None:
         """The group knows this thread as a member."""
+        self._context.in_group.joined(self.name, member_id)
         if self._context.neighbours is not None:
             self._context.neighbours.note(MemberName(member_id, self._context.instance_id(self.index)))
 
@@ -404,7 +408,7 @@ class StreamThread:
         self._owner.thread_changed(self, old, state)
 
     def publish(self) -> None:
-        """Let others see how far the tasks are."""
+        """Make the present progress of the tasks visible to other threads."""
         rounds = self._rounds
         if rounds is None:
             return
@@ -424,5 +428,5 @@ class StreamThread:
         self._owner.application_shutdown()
 
     def housekeeping(self) -> None:
-        """Called now and then by the rounds."""
+        """Called periodically by the rounds."""
         self._owner.housekeeping()

@@ -14,7 +14,8 @@ Subject = TypeVar("Subject")
 
 
 class CallQueue(Generic[Subject]):
-    """Functions of something that belongs to one thread; it calls them when it comes by."""
+    """A queue of functions that need a subject which only one thread may use, such as its tasks. That thread calls
+    them with it between two steps of its work."""
 
     def __init__(self, thread: str) -> None:
         self._thread = thread
@@ -29,13 +30,13 @@ class CallQueue(Generic[Subject]):
         """Have ``function`` called. The future fails with ``StateError`` if the thread ends before."""
         future: Future[T] = Future()
         self._queue.put((function, future))
-        # Asked after the put: a thread that ends refuses what it finds, and we what comes later.
+        # Checked after the put: ``refuse`` fails the functions that it finds in the queue, this fails a later one.
         if self._closed:
             self.refuse()
         return future
 
     def answer(self, subject: Subject) -> None:
-        """Called by the thread: do what is waiting."""
+        """Call the waiting functions. Only the thread that owns the subject may do this."""
         for _ in range(self._queue.qsize()):
             function, future = self._queue.get_nowait()
             if not future.set_running_or_notify_cancel():
@@ -46,7 +47,7 @@ class CallQueue(Generic[Subject]):
                 future.set_exception(error)
 
     def refuse(self) -> None:
-        """The thread has ended: fail what is waiting, and all that comes."""
+        """The thread has ended: fail the waiting functions and all later ones."""
         self._closed = True
         while True:
             try:

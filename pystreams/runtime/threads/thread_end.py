@@ -1,4 +1,4 @@
-"""The end of a thread: the error that it reports, how it closes what it has opened, how it asks others to stop."""
+"""The end of a thread: the error that it reports, how it closes its resources, how it asks others to stop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def placed(error: BaseException, working: TaskId | None, thread: str) -> BaseExc
 
 
 def close_all(closing: Sequence[Callable[[], None]], thread: str) -> None:
-    """Close what a thread has opened, the last first. A failure is logged, so that the others are closed, too."""
+    """Close the resources of a thread, those opened last first. A failure is logged, so that the others are closed,
+    too."""
     for close in reversed(closing):
         try:
             close()

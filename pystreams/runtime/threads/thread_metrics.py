@@ -1,4 +1,4 @@
-"""The metrics of a stream thread's rounds: measured for each poll, turn of processing and commit, never per record."""
+"""The metrics of a stream thread's rounds: measured for each poll, step of processing and commit, never per record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pystreams.record import RecordBatch
 
 
 class ThreadMetrics:
-    """Of one thread. Times are monotonic."""
+    """The metrics of one thread. Times are monotonic."""
 
     def __init__(self, metrics: Metrics, thread: str) -> None:
         tags = {"thread_id": thread}
@@ -25,7 +25,7 @@ class ThreadMetrics:
         self._commit_ms = metrics.measure(names.COMMIT_LATENCY, names.COMMIT_RATIO, **tags)
         self._rebalances = metrics.counter(names.REBALANCES, **tags)
         self._pause_ms = metrics.measure(names.REBALANCE_PAUSE, **tags)
-        #: Since when tasks of an assignment do not run yet; None: all run.
+        #: The time of the oldest assignment of which some tasks do not run yet; None: all run.
         self._settling_since_ms: float | None = None
 
     @property
@@ -57,7 +57,7 @@ class ThreadMetrics:
         self._commit_ms.record(now_ms - began_ms, 1, now_ms)
 
     def assigned(self, now_ms: float) -> None:
-        """The group has given the thread an assignment, perhaps one that could not be carried out before."""
+        """The group has given the thread an assignment. Called again when one that failed is tried again."""
         if self._settling_since_ms is None:
             self._settling_since_ms = now_ms
 

@@ -49,10 +49,10 @@ THREAD_SUCCESSORS: Mapping[ThreadState, frozenset[ThreadState]] = {
 class GlobalThreadState(Enum):
     """The state of the thread of global stores."""
 
-    #: The stores are opened and filled; nobody reads them.
+    #: The stores are being opened and filled; nobody reads them yet.
     CREATED = "created"
-    #: The stores hold what their topics held at the start, and can be read. A thread that fails stays here until it is
-    #: stopped, because tasks may read the stores until then.
+    #: The stores hold all records that their topics held at the start, and can be read. A thread that fails stays in
+    #: this state until it is stopped, because tasks may read the stores until then.
     RUNNING = "running"
     PENDING_SHUTDOWN = "pending_shutdown"
     DEAD = "dead"

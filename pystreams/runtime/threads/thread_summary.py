@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 class ThreadSummary:
-    """Logs what was done since the last time, every ``interval_ms``; never if that is negative."""
+    """Logs every ``interval_ms`` what was done since the last summary; never if that is negative."""
 
     def __init__(self, thread: str, interval_ms: int, clock: Clock) -> None:
         self._thread = thread
@@ -20,7 +20,8 @@ class ThreadSummary:
         self._records = self._commits = 0
 
     def log_if_due(self, records: int, commits: int, tasks: int) -> None:
-        """Totals of the thread as of now, with the number of its tasks."""
+        """Log a summary if it is due. ``records`` and ``commits`` are the thread's totals, ``tasks`` is the number of
+        its tasks."""
         now = self._clock.monotonic_ms()
         elapsed_ms = now - self._logged_ms
         if self._interval_ms < 0 or elapsed_ms < self._interval_ms or elapsed_ms <= 0:

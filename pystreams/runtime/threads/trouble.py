@@ -1,4 +1,4 @@
-"""How long a thread may fail before it gives up, and what proves that its trouble is over."""
+"""Measures how long a thread has been failing, to decide when it gives up; also decides when its trouble is over."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pystreams.errors import StreamsError
 class Trouble:
     """Failures of one thread that may go away by themselves, from the first one to the proof that they are over.
 
-    A round that succeeds is such a proof if nothing was lost with the failure: what failed has been tried again. Where
-    work waits for its commit, or was forgotten and is being done again, it proves nothing: the same may fail once more
-    some rounds later. Then it takes a commit, or that everything has been read and committed. Restoring after a failure
-    is no trouble, however long it takes.
+    If a failure has undone no work, a round that succeeds is the proof, because it has tried the failed call again. If
+    work waits for its commit, or was undone and is repeated, such a round proves nothing: the same failure may come
+    back some rounds later. Then only a commit is the proof, or that everything has been read and committed. The time
+    of restoring after a failure does not count as trouble.
     """
 
     def __init__(self, clock: Clock, timeout_ms: float) -> None:
@@ -49,7 +49,8 @@ class Trouble:
         self._seen_ms = now_ms
 
     def note(self, error: StreamsError, *, until_commit: bool) -> None:
-        """Note a failure. Raises it if trouble has lasted for longer than the timeout; then it says so."""
+        """Note a failure. Raises ``error``, with the duration added, if the trouble has lasted longer than the
+        timeout."""
         if not self.failed(until_commit=until_commit):
             return
         lasted_ms = 0.0 if self._since_ms is None else self._seen_ms - self._since_ms
@@ -59,6 +60,6 @@ class Trouble:
         raise error
 
     def over(self) -> None:
-        """There is proof: a commit."""
+        """There is proof that the trouble is over, such as a commit."""
         self._since_ms = None
         self._until_commit = False

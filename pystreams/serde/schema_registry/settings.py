@@ -80,7 +80,7 @@ class SchemaRegistry:
 
 
 class SchemaArguments(TypedDict, total=False):
-    """The keyword arguments of every serde with a schema registry; what they mean stands in ``SchemaUse``."""
+    """The keyword arguments of every serde with a schema registry; ``SchemaUse`` explains them."""
 
     registry: SchemaRegistry | str | None
     auto_register: bool | None

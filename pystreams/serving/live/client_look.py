@@ -1,4 +1,5 @@
-"""The state of a client, as the page shows it. The client knows all of it anyway: nothing is counted for the page."""
+"""The state of a client, as the page shows it. The client has all of this anyway: nothing is counted only for the
+page."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ _CACHE: Final = "record_cache_id"
 #: The records of a step. Not all steps have one of these.
 _OF_STEPS: Final = (names.PROCESSED, "records-consumed-total", "records-produced-total")
 
-#: These read each entry once before they write it, and nothing else.
+#: Operations that read each entry once before they write it, and read nothing else.
 _AGGREGATIONS: Final = (FoldingOperation, SessionAggregate, TableAggregate, TableReduce)
 
 _STORES: Final = frozenset({"rocksdb_state_id", "rocksdb_window_state_id", "rocksdb_session_state_id"})
@@ -83,7 +84,7 @@ class ClientLooks:
         )
 
     def look(self, *, with_group: bool) -> ClientLook:
-        """The client now. ``with_group`` also has the log asked, of which the answer is in one of the next looks."""
+        """The client now. ``with_group``: also ask the log, whose answer will be in one of the next looks."""
         streams, now_ms = self._streams, self._clock.now_ms()
         progress, health = streams.progress(), streams.health()
         figures = _Figures(streams.metrics.snapshot())
@@ -109,7 +110,7 @@ class ClientLooks:
 
 
 class _Figures:
-    """The values of metrics. Those that a client does not have are None, not 0."""
+    """The values of metrics. The value of a metric that a client does not have is None, not 0."""
 
     def __init__(self, samples: Iterable[Sample]) -> None:
         self._by_name: dict[str, list[tuple[dict[str, str], float]]] = defaultdict(list)
@@ -117,7 +118,7 @@ class _Figures:
             self._by_name[sample.name].append((dict(sample.tags), sample.value))
 
     def total(self, name: str, **tags: str) -> float | None:
-        """The sum of those that have these tags, and no finer ones."""
+        """The sum of the samples that have exactly these tags."""
         found = [
             value
             for has, value in self._by_name[name]
@@ -187,7 +188,7 @@ def _limited(threads: Sequence[ThreadLook]) -> tuple[list[ThreadLook], int]:
 
 
 def _steps(streams: Streams, figures: _Figures) -> list[StepLook]:
-    """The steps of which something is known, those first that leave most records out."""
+    """The steps with any figures; the steps that leave out the most records come first."""
     fates: dict[str, Counter[Fate]] = defaultdict(Counter)
     for kind, records in streams.left_out_kinds.items():
         fates[kind.step.name][kind.fate] += records
@@ -221,7 +222,7 @@ def _of_join(join: Unmatched) -> dict[str, Any]:
 
 
 def _read_before_write(built: BuiltTopology) -> frozenset[str]:
-    """The stores that only an aggregation uses: it writes as often as it reads."""
+    """The stores that only an aggregation uses, which reads them as often as it writes them."""
     users: dict[str, list[object]] = defaultdict(list)
     for sub in built.subtopologies:
         for node in sub.nodes:
@@ -236,7 +237,8 @@ def _read_before_write(built: BuiltTopology) -> frozenset[str]:
 def _stores(figures: _Figures, read_before_write: frozenset[str]) -> list[StoreLook]:
     writes = figures.by(_CACHE, names.CACHE_WRITES)
     misses = figures.by(_CACHE, names.CACHE_MISSES)
-    # They are counted at the recording level DEBUG. Otherwise those are known that read as often as they write.
+    # Reads are counted only at the recording level DEBUG. Otherwise they are known only for stores that are read as
+    # often as they are written.
     reads = figures.by(_CACHE, names.CACHE_READS)
     entries = _by_store(figures, "estimate-num-keys")
     size = _by_store(figures, "total-sst-files-size")
@@ -254,7 +256,7 @@ def _stores(figures: _Figures, read_before_write: frozenset[str]) -> list[StoreL
 
 
 def _hits(reads: float | None, misses: float | None) -> tuple[int | None, int | None]:
-    """Reads of a cache, and those that it has answered; hits themselves are not counted."""
+    """The reads of a cache and its hits, which are computed, because hits are not counted."""
     if not reads or misses is None:
         return None, None
     return int(reads), max(0, int(reads - misses))

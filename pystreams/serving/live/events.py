@@ -1,4 +1,4 @@
-"""The state of an application as server-sent events: one a second, the same bytes for everybody who looks."""
+"""The state of an application as server-sent events: one a second, with the same bytes for all readers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ EVENTS_PATH: Final = "/events"
 #: The largest number of open streams. Each takes one of the server's connections.
 STREAMS_MAX: Final = 8
 
-#: A stream ends after this time, and browsers open another one: a reader that has gone without a word does not keep its
-#: place.
+#: A stream ends after this time, and browsers open another one. So a reader that has gone without closing its
+#: connection does not keep its place.
 STREAM_S: Final = 300.0
 
-#: The same for a web server of the user's own, which does not announce its end to streams, but waits for theirs.
+#: The same time under the user's own web server, which at its end waits for the end of all streams without announcing
+#: it.
 MOUNTED_STREAM_S: Final = 5.0
 
 #: The interval between two events; each is a new look at the application.
@@ -32,10 +33,10 @@ EVENT_S: Final = 1.0
 
 
 class States:
-    """The state as JSON. Those who look at the same time share a look at the application."""
+    """The state as JSON. Readers at the same time share one look at the application."""
 
     def __init__(self, shown: Shown, clock: Clock, others: OtherInstances | None = None) -> None:
-        """``others``: the other instances; None: they cannot be asked."""
+        """``others``: the other instances; None: they are not asked."""
         self._shown = shown
         self._others = others
         self._clock = clock
@@ -43,19 +44,19 @@ class States:
         self._fresh = Deadline(clock, 0)
         self._own: Look | None = None
         self._own_has_group = False
-        #: This instance, all of them, and the latter as JSON.
+        #: The look at this instance, the look at all instances, and the latter as JSON.
         self._last: tuple[Look, Look, bytes] | None = None
 
     def look(self) -> Look:
-        """The application, a moment ago."""
+        """The state of the application as of a moment ago."""
         return self._latest()[1]
 
     def state(self) -> bytes:
-        """The same as JSON."""
+        """The state of the application as JSON."""
         return self._latest()[2]
 
     def alone(self) -> bytes:
-        """The state of this instance alone, for another one that shows all of them. That one asks the log itself."""
+        """The state of this instance alone, for another instance that shows all of them and asks the log itself."""
         with self._lock:
             return msgspec.json.encode(self._own_look(with_group=False))
 
@@ -69,7 +70,7 @@ class States:
             return self._last
 
     def _own_look(self, *, with_group: bool) -> Look:
-        """The lock is held."""
+        """A look at this instance. The caller must hold the lock."""
         if self._own is None or self._fresh.expired() or (with_group and not self._own_has_group):
             self._own, self._own_has_group = self._shown.look(with_group=with_group), with_group
             self._fresh = Deadline(self._clock, 1000 * EVENT_S / 2)
@@ -86,24 +87,20 @@ class EventStreams:
         self._stream_ms = 1000 * stream_s
         self._open = 0
         self._ending = asyncio.Event()
-        #: The server's loop, once there was a stream.
+        #: The server's event loop; None before the first stream.
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def is_full(self) -> bool:
         return self._open >= STREAMS_MAX
 
-    @property
-    def is_idle(self) -> bool:
-        return self._open == 0
-
     def end(self) -> None:
-        """End all streams, from any thread: the server stops."""
+        """End all streams when the server stops. Any thread may call this."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._ending.set)
 
     async def events(self) -> AsyncIterator[bytes]:
-        """Events until the end of the stream's time, or of the server. None if too many others are open."""
+        """Events until the stream's time is over or the server ends. None if too many other streams are open."""
         if self.is_full:
             yield b"retry: 10000\n\n"
             return

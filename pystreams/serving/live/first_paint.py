@@ -1,5 +1,5 @@
-"""The page as the server sends it: with the state of that moment, for readers without scripts, too. The scripts keep
-the same elements up to date."""
+"""The page as the server sends it, with the state of that moment, so that it is useful without scripts, too. The
+scripts then update the same elements."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _time(ms: int) -> str:
 
 
 def _sum(lags: Iterable[int | None]) -> int | None:
-    """None while one of them is not known."""
+    """The sum; None while one of the numbers is not known."""
     known = list(lags)
     return None if None in known else sum(lag for lag in known if lag is not None)
 

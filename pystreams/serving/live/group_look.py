@@ -1,4 +1,4 @@
-"""The knowledge of the group about all processes of an application, as the page shows it."""
+"""The state of all processes of an application, as their group has it and as the page shows it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The visible state of a running application, as data: the JSON of ``/state`` has the same fields.
 
-Times are in ms since the epoch, durations in ms, ratios from 0 to 1. None: not known, or not measured. Counts are those
-since the process started; the page makes rates of them. Lists are limited, because workers send them to their
-supervisor about once a second.
+Times are in ms since the epoch, durations in ms, ratios from 0 to 1. None: not known, or not measured. Counts begin
+when the process starts; the page computes rates from them. The lengths of lists are limited, because workers send them
+to their supervisor about once a second.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import msgspec
 
 from pystreams.runtime.health import Health
 
-#: The largest number of tasks that a client shows, those that are not running first, and the largest number of items
-#: of each other list.
+#: The largest number of tasks that a client shows (tasks that are not running come first), and of items in each other
+#: list.
 TASKS_MAX: Final = 256
 ROWS_MAX: Final = 64
 
@@ -84,11 +84,11 @@ class ThreadLook(msgspec.Struct, frozen=True):
 
 
 class StepLook(msgspec.Struct, frozen=True):
-    """The records of a step. ``late`` ones came too late for a window, by ``late_ms`` at most, and a grace of
-    ``grace_ms`` would have kept them; they are also ``dropped``, or dead letters. ``processed`` is None where steps are
-    not counted. Of a join ``missed`` counts the records that found nothing; some joins stop counting when a
-    record finds something, and ``found`` is 1 then. ``sought`` says what they look for (``records found a row in table
-    prices``), ``hint`` what to look at if none does."""
+    """The records of a step. ``late`` records came too late for a window, by ``late_ms`` at most, and a grace of
+    ``grace_ms`` would have kept them; they are also ``dropped``, or dead letters. ``processed`` is None if steps are
+    not counted. For a join, ``missed`` counts the records without a match; some joins stop counting when a record finds
+    a match, and then ``found`` is 1. ``sought`` describes a match (``records found a row in table prices``), ``hint``
+    is advice if there is none."""
 
     step: str
     processed: int | None = None
@@ -105,8 +105,8 @@ class StepLook(msgspec.Struct, frozen=True):
 
 
 class StoreLook(msgspec.Struct, frozen=True):
-    """The parts of a store that this client has, added up. ``reads`` of its cache, and those it could answer, are
-    ``hits``; ``entries`` are an estimate of RocksDB."""
+    """The partitions of a store that this client has, added up. ``reads`` are reads of its cache, ``hits`` those that
+    the cache has answered; ``entries`` is an estimate of RocksDB."""
 
     store: str
     reads: int | None
@@ -138,8 +138,8 @@ class FailureLook(msgspec.Struct, frozen=True):
 
 
 class MemberLook(msgspec.Struct, frozen=True):
-    """A thread of the group, as the log knows it. ``endpoint``: where its process answers, ``host:port``; empty:
-    nowhere."""
+    """A thread of the group, as the log knows it. ``endpoint``: the address at which its process answers queries,
+    ``host:port``; empty: it answers none."""
 
     thread: str
     process_id: str
@@ -162,7 +162,8 @@ class CommittedLook(msgspec.Struct, frozen=True):
 
 
 class GroupLook(msgspec.Struct, frozen=True):
-    """The application in all its processes, as its log knows it. ``trouble``: why the log could not be asked lately."""
+    """The application in all its processes, as its log knows it. ``trouble``: why the last requests to the log
+    failed."""
 
     at_ms: int
     rebalancing: bool
@@ -173,8 +174,9 @@ class GroupLook(msgspec.Struct, frozen=True):
 
 
 class ClientLook(msgspec.Struct, frozen=True, tag=True):
-    """A client at one moment. ``more_tasks`` are not shown. ``group`` is None where it was not asked for, or is not
-    known yet. ``endpoint``: the instance that has said this, ``host:port``; None: the one that is asked."""
+    """A client at one moment. ``more_tasks`` is the number of tasks that are not shown. ``group`` is None if it was not
+    requested, or is not known yet. ``endpoint``: the instance that has sent this, ``host:port``; None: this
+    instance."""
 
     client_id: str
     worker: int | None
@@ -204,8 +206,8 @@ class WorkerLook(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """The application at one moment, as this process and its workers see it; ``clients`` of other instances are behind
-    those."""
+    """The application at one moment, as this process and its workers see it. In ``clients``, those of other instances
+    come last."""
 
     at_ms: int
     health: Health
@@ -222,5 +224,5 @@ class Shown(Protocol):
         ...
 
     def look(self, *, with_group: bool) -> Look:
-        """The application now. ``with_group`` also has the log asked, as for ``ClientLooks.look``."""
+        """The application now. ``with_group``: also ask the log, as for ``ClientLooks.look``."""
         ...

@@ -1,4 +1,4 @@
-"""The other instances of an application: each is asked for its own state, so that the page of one shows all of them."""
+"""Asks the other instances of an application for their states, so that the page of one instance shows all of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _IDLE_S: Final = 10.0
 #: An instance is shown for this time after its last answer.
 _SHOWN_MS: Final = 5_000.0
 
-#: Gives status and content of what is at a path of an endpoint (``host:port``). Raises ``OSError`` and ``QueryError``.
+#: Requests a path of an endpoint (``host:port``); returns status and content. Raises ``OSError`` and ``QueryError``.
 Get = Callable[[str, str], tuple[int, bytes]]
 
 
@@ -41,31 +41,31 @@ class _Answer(msgspec.Struct):
 
 
 class _Known(NamedTuple):
-    """An answer, and when it came, by a monotonic clock."""
+    """An answer, and the time at which it came (monotonic clock)."""
 
     clients: list[ClientLook]
     at_ms: float
 
 
 class OtherInstances:
-    """Asks when ``clients`` is called, in threads of its own: the caller gets the last answers, and does not wait for
-    an instance that is silent."""
+    """Sends requests, in its own threads, when ``clients`` is called: the caller gets the last answers, and does not
+    wait for a silent instance."""
 
     def __init__(self, get: Get, clock: Clock) -> None:
         self._get = get
         self._clock = clock
         self._lock = threading.Lock()
         self._known: dict[str, _Known] = {}
-        #: When each was asked, those that are being asked now, and those that are known not to answer.
+        #: When each instance was last asked; below it the instances that are being asked, and those that do not answer.
         self._asked_ms: dict[str, float] = {}
         self._asking: set[str] = set()
         self._silent: set[str] = set()
-        #: Those that a thread is to ask, and the number of threads: one for each that is being asked, at most.
+        #: The instances to ask next, and the number of threads: at most one for each instance that is being asked.
         self._due: SimpleQueue[str] = SimpleQueue()
         self._threads = 0
 
     def clients(self, own: Look) -> list[ClientLook]:
-        """The clients of the others, a moment ago. ``own``: how this instance sees itself and its group."""
+        """The clients of the other instances as of a moment ago. ``own``: the look of this instance, with its group."""
         now_ms = self._clock.monotonic_ms()
         endpoints = _endpoints(own)
         with self._lock:
@@ -98,7 +98,7 @@ class OtherInstances:
                 log.exception("the instance at %s could not be asked", endpoint)
 
     def _next_due(self) -> str | None:
-        """The next instance to ask; None: the thread has nothing to do, and ends."""
+        """The next instance to ask; None: there is none, and the thread ends."""
         with suppress(Empty):
             return self._due.get(timeout=_IDLE_S)
         with self._lock:
@@ -128,7 +128,7 @@ class OtherInstances:
                     self._known[endpoint] = _Known(named, self._clock.monotonic_ms())
 
     def _note(self, endpoint: str, why: str) -> None:
-        """Log why an instance does not show itself, once."""
+        """Log once why an instance does not answer."""
         with self._lock:
             if endpoint in self._silent:
                 return
@@ -137,7 +137,7 @@ class OtherInstances:
 
 
 def _endpoints(own: Look) -> Sequence[str]:
-    """Where the other instances of the group answer."""
+    """The endpoints of the other instances of the group."""
     if own.group is None:
         return ()
     threads = {thread.name for client in own.clients for thread in client.threads}

@@ -1,4 +1,4 @@
-"""The addresses of the live page: the page itself, its files, and the state as JSON and as events."""
+"""The routes of the live page: the page itself, its files, and the state as JSON and as events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pystreams.serving.stores.peers import PART_HEADER, Peers
 _STATIC: Final = Path(__file__).parent / "static"
 
 
-#: Everything comes from this server, and no script is written into the page: a name cannot become one.
+#: Headers that permit only content of this server, and no inline scripts, so that a name in the page cannot become one.
 _GUARDED: Final = {
     **FRESH,
     "Content-Security-Policy": (
@@ -35,7 +35,8 @@ _GUARDED: Final = {
 
 
 class _Files(StaticFiles):
-    """The files of the page, of which browsers ask each time whether they have changed: with the program, perhaps."""
+    """The files of the page. Browsers check them at each use, because a new version of the program may have changed
+    them."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -52,8 +53,8 @@ class LivePage:
     def __init__(
         self, shown: Shown, *, with_stores: bool, peers: Peers | None = None, stream_s: float = STREAM_S
     ) -> None:
-        """``with_stores``: keys can be looked up below ``/stores``. ``peers``: how to ask other instances; None: they
-        are not asked. ``stream_s``: a stream of events ends after this time."""
+        """``with_stores``: keys can be looked up below ``/stores``. ``peers``: for requests to other instances; None:
+        they are not asked. ``stream_s``: a stream of events ends after this time."""
         clock = SystemClock()
         self._shown = shown
         self._with_stores = with_stores
@@ -61,12 +62,12 @@ class LivePage:
         self.events = EventStreams(self._states, clock, stream_s)
 
     def html(self) -> Response:
-        """The page, with the state of now."""
+        """The page with the present state."""
         page = first_paint(self._shown.described(), self._states.look(), with_stores=self._with_stores)
         return HTMLResponse(page, headers=_GUARDED)
 
     def routes(self) -> Sequence[BaseRoute]:
-        """All but the page itself."""
+        """All routes except that of the page itself."""
         return (
             Route(STATE_PATH, self._state),
             Route(EVENTS_PATH, self._events),

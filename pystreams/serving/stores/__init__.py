@@ -1,9 +1,9 @@
 """Queries of stores over HTTP.
 
-Begin with ``pages``: what is at each path. ``key_page`` is the one that is asked for most. A request becomes a question
-(``questions``), an ``Answerer`` (``asking``) gives the part of the answer that it has, ``parts`` makes the answer of
-one or more parts, and ``replies`` what the client gets. ``local`` is the client of this process: ``page_reading`` takes
-a page from an opened store, ``json_forms`` and ``arrow`` show keys and values, and ``kept_answers`` has the last ones
-until the next commit. ``lines`` connects a supervisor with its workers, and ``peers`` asks other instances.
-``serving.query_errors`` has the reasons for which a query fails.
+Begin with ``pages``, which has the pages of all paths; ``key_page`` is the most frequent one. A request becomes a
+question (``questions``), an ``Answerer`` (``asking``) returns its part of the answer, ``parts`` combines one or more
+parts, and ``replies`` makes the reply to the client. ``local`` answers for the client of this process: ``page_reading``
+reads a page from an opened store, ``json_forms`` and ``arrow`` convert keys and values, and ``kept_answers`` caches
+answers until the next commit. ``lines`` connects a supervisor with its workers, and ``peers`` asks other instances.
+``serving.query_errors`` has the errors of queries.
 """

@@ -14,7 +14,7 @@ ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
 def arrow_stream(entries: Sequence[bytes]) -> bytes:
-    """A table with a row for each entry, which is a JSON object, and its fields as columns. Raises
+    """A table with a row for each entry (a JSON object), and the entry's fields as columns. Raises
     ``NotAcceptableError`` without pyarrow, and for values that do not fit into columns."""
     try:
         import pyarrow as pa

@@ -1,4 +1,5 @@
-"""Whom to ask for the stores of an application: its client in this process, or several processes that share them."""
+"""Answers queries of the stores of an application: from its client in this process, or from several processes that
+share the stores."""
 
 from __future__ import annotations
 
@@ -20,13 +21,13 @@ T = TypeVar("T")
 #: A query ends after this time, even if an instance still works on it.
 QUERY_S: Final = 10.0
 
-#: The number of keys whose partitions are remembered: those that were asked for last.
+#: The number of recently requested keys whose partitions are cached.
 _KEYS_REMEMBERED_MAX: Final = 100_000
 
 
 class Answerer(Protocol):
-    """Somebody who has stores, or a part of them. All methods raise ``QueryError``, and ``OSError`` if a process that
-    had to be asked is gone."""
+    """An object that has stores, or a part of them. All methods raise ``QueryError``, and ``OSError`` if a process that
+    must be asked is gone."""
 
     async def stores(self) -> list[StoreInfo]:
         """All stores of the application, by name, with the partitions that are here."""
@@ -37,17 +38,17 @@ class Answerer(Protocol):
         ...
 
     def ask_at_once(self, question: Question) -> Part | None:
-        """The whole answer, in microseconds; None: somebody has to be waited for."""
+        """The whole answer, within microseconds; None: it would have to wait."""
         ...
 
 
 class Together:
-    """Implements ``Answerer`` for several processes, by number. For a key it asks the one that had it the last time, or
-    all of them if nobody is known to have it; for a range it asks all of them."""
+    """Implements ``Answerer`` for several processes, by number. For a key it asks the process that had the key the last
+    time, or all processes if none is known to have it; for a range it asks all of them."""
 
     def __init__(self, processes: Callable[[], Mapping[int, Answerer]]) -> None:
         self._processes = processes
-        #: By store and key; a key never changes its partition.
+        #: The partition of each key, by store and key; it never changes.
         self._partitions: LRUCache[tuple[str, str], int] = LRUCache(_KEYS_REMEMBERED_MAX)
         #: The process that last had a store's partition, by store and partition.
         self._had: dict[tuple[str, int], int] = {}
@@ -68,12 +69,12 @@ class Together:
             try:
                 found = await self._ask({likely: processes[likely]}, question)
             except UnreachableError as error:
-                # It may have started again, while another one has what it had.
+                # It may have been started again, and another process may have its tasks.
                 log.debug("the process that had the key cannot answer: %s", error)
                 found = []
             if found and not found[0].missing():
                 return found[0]
-            # It is asked again with the others: meanwhile it may have got or lost partitions.
+            # Ask the same process again with the others, because it may have got or lost partitions meanwhile.
             processes = dict(self._processes())
         parts = await self._ask(processes, question)
         if not parts:
@@ -101,8 +102,8 @@ class Together:
 
 
 class Instance:
-    """Implements ``Answerer`` for one instance among several: ``own`` are its own stores, and ``ask_peer`` asks the one
-    at an endpoint. Nobody but the one who was asked first asks others."""
+    """Implements ``Answerer`` for one instance among several: ``own`` are its own stores, and ``ask_peer`` asks the
+    instance at an endpoint. Only the instance that the client has asked asks others."""
 
     def __init__(self, own: Answerer, ask_peer: Callable[[str, Question], Awaitable[Part]]) -> None:
         self._own = own
@@ -126,7 +127,7 @@ class Instance:
         return await self._with_peers(question, found, part.followers) if question.standbys else found
 
     async def _with_peers(self, question: Question, part: Part, endpoints: Mapping[int, list[str]]) -> Part:
-        """The part, and what the peers have that the endpoints of its missing partitions name."""
+        """The part, merged with the parts of the peers that have its missing partitions."""
         if not _needs_others(question, part):
             return part
         peers = sorted(
@@ -142,13 +143,13 @@ class Instance:
 
 
 def _needs_others(question: Question, part: Part) -> bool:
-    """Whether a part is not the whole answer."""
+    """Whether a part is not the whole answer, so that other processes must be asked."""
     return bool(part.missing()) and (question.key is None or not part.entries)
 
 
 async def _gather(asked: Iterable[Awaitable[T]]) -> list[T]:
-    """The answers of those who answer. Raises ``UnreachableError`` if nobody can for such a reason, and any other error
-    of one of them."""
+    """The answers of the processes that answer. Raises ``UnreachableError`` if no process can be reached, and any other
+    error of one of them."""
     found: list[T] = []
     refused: UnreachableError | None = None
     for answer in await asyncio.gather(*asked, return_exceptions=True):
@@ -174,7 +175,7 @@ def _nobody() -> UnreachableError:
 
 
 async def in_time(answer: Awaitable[T]) -> T:
-    """Raises ``TooSlowError`` for an answer that takes too long."""
+    """The answer. Raises ``TooSlowError`` if it takes too long."""
     try:
         async with asyncio.timeout(QUERY_S):
             return await answer

@@ -1,4 +1,4 @@
-"""Keys and values of a store as JSON: by the model's own encoding, as the store's serde knows it.
+"""Keys and values of a store as JSON, in the encoding of the model that the store's serde has.
 
 | type of the store | in JSON | a key in a path |
 | --- | --- | --- |
@@ -9,8 +9,8 @@
 | windowed key | ``{"key": ..., "start": ..., "end": ...}`` | this JSON |
 | any other | ``{"base64": ...}``, its bytes, if msgspec cannot write it | this JSON |
 
-Bytes of a request are read only by serdes of pystreams, which run no code of theirs. A serde of the application may
-unpickle: it gets no bytes of a request, but objects made of JSON, which it writes.
+Only serdes of pystreams read bytes of a request, because they never execute code from these bytes. A serde of the
+application may unpickle: so it gets no bytes of a request, but only serializes objects that were made from JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pystreams.serde.windowed import SessionWindowedSerde, TimeWindowedSerde
 from pystreams.serving.query_errors import BadQueryError
 from pystreams.windowed import Windowed
 
-#: Errors with which codecs, those of users, too, say that a text is not of their type.
+#: The errors that codecs, including those of users, may raise for a text that is not of their type.
 _WRONG: Final = Exception
 
 #: Types whose JSON is a string: a path has it without quotes.
@@ -57,9 +57,9 @@ class JsonForm:
         self._serde = serde
         self._write = serde.key_serializer(topic)
         self._read = serde.deserializer(topic)
-        #: Whether the serde may read bytes of a request, as those of a cursor.
+        #: Whether the serde may read bytes of a request, such as those of a cursor.
         self.reads_requests = _reads_requests(serde)
-        #: Whether the serde computes and does nothing else, as asking a schema registry.
+        #: Whether the serde only computes, and does not, for example, ask a schema registry.
         self.computes_only = type(serde) in VALUE_TYPES or (
             isinstance(serde, JsonSerde | MsgpackSerde) and type(serde).__module__.startswith("pystreams.")
         )
@@ -73,10 +73,10 @@ class JsonForm:
             return msgspec.Raw(_encode({"base64": self._write(value)}))
 
     def read_text(self, text: str) -> tuple[Any, bytes]:
-        """The key that a path or a parameter has as text, and its bytes. Raises ``BadQueryError``."""
+        """The key for the text in a path or a parameter, and its bytes. Raises ``BadQueryError``."""
         try:
             key = self._of_text(text)
-            # A number that is too large is only found when it is written.
+            # Serialize within this ``try``, because only this finds a number that is too large.
             return key, self._write(key)
         except BadQueryError:
             raise
@@ -121,8 +121,8 @@ class JsonForm:
 
 
 def _reads_requests(serde: AnySerde) -> bool:
-    """Whether the serde is one of pystreams, with all that it holds. Faust's codecs other than JSON may unpickle, and
-    so may two functions of the application."""
+    """Whether the serde, with all serdes inside it, is one of pystreams. Faust's codecs other than JSON may unpickle,
+    and so may a serde of two functions of the application."""
     if isinstance(serde, FaustSerde):
         return type(serde) is FaustSerde and serde.read_as == "json"
     if not type(serde).__module__.startswith("pystreams.") or isinstance(serde, FunctionSerde):

@@ -1,4 +1,5 @@
-"""Answers about keys as of the last commit, kept until the next one: many ask for the same few keys."""
+"""A cache of answers about keys as of the last commit, until the next one, because many requests are for the same few
+keys."""
 
 from __future__ import annotations
 
@@ -11,21 +12,21 @@ from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.serving.stores.parts import Part
 from pystreams.serving.stores.questions import Question
 
-#: The number of answers that are kept: those that were asked for last.
+#: The number of recently requested answers that are kept.
 _ANSWERS_MAX: Final = 1_000
 
-#: Larger answers are not kept, with their questions and positions.
+#: Larger answers are not kept; their questions and positions count, too.
 _ANSWER_BYTES_MAX: Final = 4_096
 
-#: About the size of what is kept for a partition.
+#: The approximate size of the data that is kept for a partition.
 _PARTITION_BYTES: Final = 100
 
-#: Two questions that have the same one have the same answer until the next commit.
+#: Two questions with the same key have the same answer until the next commit.
 _QuestionKey: TypeAlias = tuple[object, ...]
 
 
 class _Kept(NamedTuple):
-    """An answer of a store, and the marks of the commits that it belongs to, by partition."""
+    """An answer of a store, and by partition the mark of the commit from which it was read."""
 
     part: Part
     store: LocalStore
@@ -33,13 +34,14 @@ class _Kept(NamedTuple):
 
 
 class KeptAnswers:
-    """An answer serves again as long as none of the tasks that gave it has committed since. Used in one thread."""
+    """Answers that can be used again as long as none of the tasks from which they come has committed since. Used in one
+    thread."""
 
     def __init__(self) -> None:
         self._kept: LRUCache[_QuestionKey, _Kept] = LRUCache(_ANSWERS_MAX)
 
     def find(self, question: Question) -> Part | None:
-        """Raises ``StateError`` if the client has ended."""
+        """The kept answer to a question; None: there is none. Raises ``StateError`` if the client has ended."""
         if question.position:
             return None
         asked = _key_of(question)
@@ -52,7 +54,7 @@ class KeptAnswers:
         return None
 
     def keep(self, question: Question, part: Part, store: LocalStore, marks: Mapping[int, object]) -> None:
-        """``marks``: those of the partitions that were read, from before the read."""
+        """Keep an answer. ``marks``: the marks of the partitions that were read, taken before the read."""
         size = len(question.key or "") + _PARTITION_BYTES * len(marks)
         size += sum(len(entry.shown) for entry in part.entries)
         if size <= _ANSWER_BYTES_MAX and not question.position:

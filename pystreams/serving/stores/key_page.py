@@ -1,4 +1,4 @@
-"""The frequent request, for a key. It passes by the routes of other pages, and often is answered at once."""
+"""The most frequent request, for a key. It does not use the routes of other pages, and is often answered at once."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from pystreams.serving.stores.replies import reply
 
 log = logging.getLogger(__name__)
 
-#: The path of a key. As in routes, a line break in it leads nowhere.
+#: The path of a key. As in routes, a path with a line break does not match.
 _PATH: Final = re.compile(r"/stores/([^/]+)/keys/(.*)")
 
-#: The number of query strings that are remembered with the questions that they stand for.
+#: The number of query strings that are cached with their questions.
 _PARAMETERS_REMEMBERED_MAX: Final = 256
 
 
@@ -37,7 +37,7 @@ class KeyPage:
         self._others = others
 
     def at_once(self, scope: Scope, head: Head) -> Response | None:
-        """The answer to a request if nobody has to be waited for, as for a key as of the last commit."""
+        """The answer to a request if it need not wait, such as that for a key as of the last commit."""
         try:
             question = _question(scope, head)
             part = None if question is None else self._answerer.ask_at_once(question)

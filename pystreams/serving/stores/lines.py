@@ -1,7 +1,7 @@
-"""A line between two processes of one instance: questions one way, parts of answers the other, over a pair of connected
-sockets that nobody else can reach. Several questions may be on their way at once.
+"""A line between two processes of one instance: one sends questions, the other sends parts of answers, over a pair of
+connected sockets that no other process can reach. Several questions may be in progress at the same time.
 
-A message is its length in four bytes, and MessagePack.
+A message is its length in four bytes, followed by MessagePack.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ log = logging.getLogger(__name__)
 
 _LENGTH_BYTES: Final = 4
 
-#: So much is read at once; then others of the event loop have their turn.
+#: The number of bytes that are read at once before other tasks of the event loop have their turn.
 _READ_BYTES: Final = 16_384
 
-#: So many questions are answered before others of the event loop have their turn.
+#: The number of questions that are answered before other tasks of the event loop have their turn.
 _QUESTIONS_PER_TURN: Final = 32
 
 
 class _Asked(msgspec.Struct, frozen=True, tag=True):
-    """``question`` None: the list of stores is wanted."""
+    """A question; None: the list of stores is requested."""
 
     number: int
     question: Question | None
@@ -69,8 +69,8 @@ _decode_reply = msgspec.msgpack.Decoder(_Reply).decode
 
 
 class Line:
-    """The end that asks. Implements ``Answerer``; used in one event loop, but ``hang_up`` by any thread. Its methods
-    raise ``ConnectionError`` once the other process is gone."""
+    """The end that asks. Implements ``Answerer``. Used in one event loop, except that any thread may call ``hang_up``.
+    Its methods raise ``ConnectionError`` when the other process is gone."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -94,10 +94,10 @@ class Line:
         return reply.part
 
     def hang_up(self) -> None:
-        """The other process has ended."""
+        """Close the line, because the other process has ended."""
         self._gone = True
         try:
-            # Whoever waits for a reply sees the end of the line.
+            # Tasks that wait for a reply see the end of the line.
             self._end.shutdown(socket.SHUT_RDWR)
         except OSError as error:
             log.debug("the line had ended before: %s", error)
@@ -107,7 +107,7 @@ class Line:
     async def _reply(self, question: Question | None) -> _Reply:
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
-        # One whose request is cancelled does not end the opening, for which others wait.
+        # Shielded, so that a cancelled request does not cancel the opening, for which others wait.
         await asyncio.shield(self._opening)
         if self._gone or self._questions is None:
             raise ConnectionError("the process has ended")
@@ -136,7 +136,7 @@ class Line:
             while True:
                 for reply in map(_decode_reply, await inbox.take()):
                     waiting = self._waiting.get(reply.number)
-                    # Nobody may wait for it any more.
+                    # The request may have been cancelled meanwhile.
                     if waiting is not None and not waiting.done():
                         waiting.set_result(reply)
         except (EOFError, OSError):
@@ -149,7 +149,7 @@ class Line:
 
 
 class LineServer:
-    """The end that answers, in a thread of its own until the line ends."""
+    """The end that answers, in its own thread, until the line ends."""
 
     def __init__(self, end: socket.socket, answerer: Answerer) -> None:
         self._end = end
@@ -187,7 +187,7 @@ class LineServer:
         task.add_done_callback(self._tasks.discard)
 
     def _reply_at_once(self, asked: _Asked) -> bytes | None:
-        """None: somebody has to be waited for."""
+        """The reply if it need not wait; otherwise None."""
         try:
             part = None if asked.question is None else self._answerer.ask_at_once(asked.question)
             return None if part is None else _framed(_Answered(asked.number, part))
@@ -207,8 +207,8 @@ class LineServer:
 
 
 class _Inbox:
-    """Messages that come. All that are there are taken at once, because one call of a coroutine takes longer than the
-    answers to some questions."""
+    """Incoming messages. All messages that have arrived are taken at once, because one call of a coroutine takes longer
+    than the answers to some questions."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
@@ -223,7 +223,7 @@ class _Inbox:
             self._data += data
             if messages := self._split():
                 if len(data) == _READ_BYTES:
-                    # More may be there already, so that the next read would not let others have their turn.
+                    # If more data has arrived, the next read would not give other tasks their turn, so do it here.
                     await asyncio.sleep(0)
                 return messages
 
@@ -242,21 +242,21 @@ class _Inbox:
 
 
 class _Outbox:
-    """Messages on their way. Those of one round of the event loop are written in one call: after each system call, this
-    thread waits for the interpreter."""
+    """Outgoing messages. The messages of one round of the event loop are written in one call, because after each system
+    call this thread has to wait for the interpreter."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._messages: list[bytes] = []
 
     def add(self, message: bytes) -> None:
-        """Have a message written in this round."""
+        """Write a message in this round."""
         if not self._messages:
             asyncio.get_running_loop().call_soon(self._write)
         self._messages.append(message)
 
     async def sent(self) -> None:
-        """Wait while the other process does not read what was written before."""
+        """Wait until the other process has read enough of the written messages."""
         await self._writer.drain()
 
     def _write(self) -> None:
@@ -265,7 +265,7 @@ class _Outbox:
 
 
 def _refused(asked: _Asked, error: Exception) -> bytes:
-    """The reply instead of an answer. Without a reply, the one who asks would wait for nothing."""
+    """The reply to a question that cannot be answered, so that the other end does not wait in vain."""
     if not isinstance(error, StreamsError):
         log.error("a query failed", exc_info=error)
     refused = as_query_error(error)

@@ -1,4 +1,4 @@
-"""The stores of the client in this process: which there are, which partitions are here, and what they hold."""
+"""The stores of the client in this process: their names, their partitions here, and their content."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: A page is read in this time: meanwhile the thread that has the task may be held up.
+#: The time limit for reading a page, because the thread that has the task may be blocked meanwhile.
 READ_MS: Final = 500
 
 #: The longest time that a query waits for busy threads, or for a demanded position.
@@ -47,7 +47,7 @@ _THREADS_MAX: Final = 64
 
 
 class _StoreForms(NamedTuple):
-    """What a store is, and the JSON of its keys and values."""
+    """The description of a store, and the JSON forms of its keys and values."""
 
     spec: StoreSpec
     keys: JsonForm
@@ -72,16 +72,16 @@ class LocalStores:
     def __init__(self, streams: Streams, clock: Clock | None = None) -> None:
         self._streams = streams
         self._clock = SystemClock() if clock is None else clock
-        #: By name, those that somebody has asked for.
+        #: The forms of the stores that were requested so far, by name.
         self._forms: dict[str, _StoreForms] = {}
         self._gathered = GatheredReads()
         self._kept = KeptAnswers()
-        #: By name, freshness, and whether standbys may answer.
+        #: The opened stores, by name, freshness, and whether standbys may answer.
         self._stores: dict[tuple[str, Freshness, bool], LocalStore] = {}
 
     @cached_property
     def _limiter(self) -> CapacityLimiter:
-        # It belongs to the event loop, which does not run yet while this object is made.
+        # Made at the first use, because it belongs to the event loop, which does not run yet when this object is made.
         return CapacityLimiter(_THREADS_MAX)
 
     async def stores(self) -> list[StoreInfo]:
@@ -110,7 +110,7 @@ class LocalStores:
         if question.freshness == "latest" or not self._is_short(question):
             return None
         try:
-            # A change of threads would take longer than the read.
+            # Read here, because a switch to another thread would take longer than the read.
             return self._kept.find(question) or self._read_at_once(self._prepared(question))
         except StateError as error:
             raise _unreachable(error) from error
@@ -122,15 +122,16 @@ class LocalStores:
         return part
 
     def _committed_key(self, prepared: _Prepared) -> Part | None:
-        """The entries of a key that is where it should be, or nowhere. None: it may be elsewhere, or somebody has to be
-        waited for."""
+        """The entries of a key as of the last commit, if the key is in its likely partition or in none. None: it may be
+        in another partition, or the answer would have to wait."""
         reading, store = prepared
         placing = store.placing
         likely = None if placing is None else _likely_partition(placing, reading.key)
         if placing is None or likely is None:
             return None
         read = self._page_of(reading)
-        # Marks come before the reads: an answer may be newer than its mark, and is then read again, but never older.
+        # Marks are taken before the reads: so an answer may be newer than its mark, and is then read again, but it is
+        # never older.
         marks = store.commit_marks([likely])
         answers = store.committed_at_once([likely], read)
         if likely not in answers:
@@ -149,7 +150,8 @@ class LocalStores:
         return part
 
     async def _in_likely_partition(self, prepared: _Prepared) -> Answer[Page] | None:
-        """The latest state of a key, read by the stream thread that should have it. None: no thread has read it."""
+        """The latest state of a key, read by the stream thread that has the likely partition. None: no thread has read
+        it."""
         reading, store = prepared
         likely = None if store.placing is None else _likely_partition(store.placing, reading.key)
         if likely is None:
@@ -169,12 +171,13 @@ class LocalStores:
             return None
 
     async def _beside(self, work: Callable[[], T]) -> T:
-        """The result of what may wait, in a thread of its own: the event loop has others to serve, too."""
-        # A query that nobody waits for any more does not end the wait for the stream thread.
+        """The result of a function that may wait, which runs in another thread, so that the event loop can serve other
+        requests."""
+        # If the query is cancelled, the thread continues to wait for the stream thread, but the query ends at once.
         return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
 
     def _is_short(self, question: Question) -> bool:
-        """Whether the question takes microseconds, if nobody has to be waited for: its serdes compute only."""
+        """Whether the question takes microseconds if it need not wait, because its serdes only compute."""
         if question.key is None or question.limit > LIMIT_DEFAULT:
             return False
         forms = self._forms.get(question.store)
@@ -191,7 +194,8 @@ class LocalStores:
         return _Prepared(reading, store)
 
     def _opened(self, question: Question, at_least: Position) -> LocalStore:
-        """The store with the demands of a question. Those without a position are kept: most questions are alike."""
+        """The store with the demands of a question. Stores for questions without a position are kept, because most
+        questions have the same demands."""
         alike = question.store, question.freshness, question.standbys
         store = None if at_least else self._stores.get(alike)
         if store is not None:
@@ -206,13 +210,13 @@ class LocalStores:
             )
         except StateError as error:
             raise _unreachable(error) from error
-        # Before the start it is not known yet how many partitions there are.
+        # Before the start, the number of partitions is not known yet.
         if not at_least and store.placing is not None and store.placing.partitions:
             self._stores[alike] = store
         return store
 
     def _answer(self, prepared: _Prepared, *, not_likely: bool = False) -> Part:
-        """``not_likely``: the partition in which the key should be does not have it."""
+        """The part of an answer. ``not_likely``: the likely partition of the key does not have it."""
         try:
             return self._read(prepared, not_likely)
         except StateError as error:
@@ -256,8 +260,8 @@ class LocalStores:
         return merged(question, [*map(_part, answers.by_partition.values()), empty])
 
     def _page_of(self, reading: Reading) -> Callable[[object], Page]:
-        """The function that reads a page of an opened store, in whatever thread."""
-        #: The rest of the time of each reading thread. Only the time within its reads counts.
+        """The function that reads a page of an opened store, in any thread."""
+        #: The remaining time of each reading thread. Only the time within its reads counts.
         left_ms: defaultdict[int, float] = defaultdict(lambda: READ_MS)
 
         def read(opened: object) -> Page:
@@ -271,7 +275,8 @@ class LocalStores:
         return read
 
     def _forms_of(self, name: str) -> _StoreForms:
-        """Raises ``UnknownStoreError``. What it returns is kept: making it takes longer than a query."""
+        """The forms of a store, which are kept, because making them takes longer than a query. Raises
+        ``UnknownStoreError``."""
         found = self._forms.get(name)
         if found is not None:
             return found
@@ -322,15 +327,15 @@ def _part(answer: Answer[Page]) -> Part:
 
 
 def _likely_partition(placing: Placing, key: object) -> int | None:
-    """The partition in which a key should be. The partitioner of an input of other programs is not known: most use the
-    default one."""
+    """The likely partition of a key. If other programs write the input, their partitioner is not known, but most use
+    the default one."""
     likely = placing.likely_partition(key)
     return placing.partition_of(key, partition_for_key) if likely is None else likely
 
 
 def _without_entries(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Page]]) -> Part:
-    """A part with the partition of the key, and the time before which entries have expired. The entries themselves are
-    in the parts of the partitions that gave these answers."""
+    """A part with the partition of the key, and the time before which entries have expired. It has no entries, which
+    are in the parts of the partitions that have answered."""
     reading = prepared.reading
     key: int | None = None
     if reading.question.key is not None:
@@ -347,8 +352,8 @@ def _without_entries(prepared: _Prepared, placing: Placing, answers: Collection[
 
 
 def _whole_answer(answer: Answer[Page], prepared: _Prepared) -> Part | None:
-    """The whole answer, if the partition in which a key should be has something under it, or if nobody but the
-    application has chosen the partition. None: the partitioner is a guess, which must not hide a key that is elsewhere.
+    """The whole answer, if the likely partition of a key has entries of it, or if the application itself has chosen the
+    partition. Otherwise None, because the partitioner is only a guess, which must not hide a key in another partition.
     """
     reading, placing = prepared.reading, prepared.store.placing
     if placing is None:
@@ -362,8 +367,8 @@ def _whole_answer(answer: Answer[Page], prepared: _Prepared) -> Part | None:
 
 
 def _absent(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Page]]) -> Part:
-    """The whole answer about a key of which none of these answers, from all partitions where it can be, has
-    anything."""
+    """The whole answer about an absent key: these answers come from all partitions where it could be, and none has
+    entries of it."""
     parts = [*map(_part, answers), _without_entries(prepared, placing, answers)]
     return merged(prepared.reading.question, parts)
 

@@ -57,7 +57,7 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A question to a store, with its keys as the store's own: one key and its bytes, or a range. Made by
+    """A question to a store, with keys as objects of the store: one key and its bytes, or a range. Made by
     ``reading_of``."""
 
     question: Question
@@ -84,7 +84,8 @@ class Reading:
 
 
 def reading_of(question: Question, kind: str, keys: JsonForm, values: JsonForm) -> Reading:
-    """Raises ``BadQueryError`` for what is no key of the store, and for what stores of its kind do not have."""
+    """The reading for a question. Raises ``BadQueryError`` for a text that is no key of the store, and for parameters
+    that stores of its kind do not have."""
     asks_for_times = question.time_from is not None or question.time_to is not None
     named = f"store {question.store} is a {kind.replace('_', '-')} store"
     if asks_for_times and kind not in _WINDOW | {"session"}:
@@ -109,8 +110,8 @@ def reading_of(question: Question, kind: str, keys: JsonForm, values: JsonForm) 
 
 
 def _bounds(question: Question, keys: JsonForm) -> tuple[Any, Any]:
-    """The first and the last key of a page: it begins at the cursor, or, if the serde must not read that one, at the
-    first key of the range."""
+    """The first and the last key of a page. It begins at the cursor, or, if the serde must not read the cursor's bytes,
+    at the first key of the range."""
     key_from, lower = (None, b"") if question.key_from is None else keys.read_text(question.key_from)
     key_to, upper = (None, None) if question.key_to is None else keys.read_text(question.key_to)
     if question.after is not None and question.after.key > lower:
@@ -138,7 +139,7 @@ def read_page(store: Any, reading: Reading, deadline: Deadline) -> Page:
     with closing(found):
         wanted = _wanted(found, reading, deadline)
         if reading.kind == "session" or (reading.kind in _WINDOW and not of_key):
-            # Such stores have another order, so that all that the question is about is read for each page.
+            # These stores have another order, so each page has to read all entries of the question.
             wanted = iter(heapq.nsmallest(reading.question.limit + 1, wanted, key=lambda entry: entry.place))
         page = _page(wanted, reading)
     if not page.entries and (reading.kind in _WINDOW or reading.kind == "session"):
@@ -201,8 +202,8 @@ def _sessions(store: Any, reading: Reading) -> _Finding:
 
 
 def _visible_from(store: Any, reading: Reading) -> int:
-    """The first time to read: of a window its start, of a session its end. A cache may still hold what has expired; it
-    is not shown, so that what an answer has does not depend on the cache."""
+    """The first time to read: the start of a window, the end of a session. A cache may still hold expired entries,
+    which are not shown, so that an answer does not depend on the cache."""
     visible_from: int = store.first_visible_ms
     return max(reading.time_from, visible_from)
 

@@ -1,4 +1,4 @@
-"""The answer of one process, which may be a part of the whole, and how parts become the answer."""
+"""The answer of one process, which may be a part of the whole answer, and the merging of parts."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``entries`` are in order; ``more`` follow if it is true. ``single``: there is one at most, whatever the page.
+    """``entries`` are in order; ``more``: further ones follow. ``single``: there is at most one entry, whatever the
+    page.
 
-    ``read`` are the partitions that were read, of ``partitions`` in all (0: every process has all of the store).
-    ``partition`` is that of the key, None if it is not known. For the other partitions, as far as known, ``elsewhere``
-    describes their place as text, ``endpoints`` are the addresses of their owners (``host:port``), and ``followers``
-    those of their standbys.
+    ``read`` are the partitions that were read, of ``partitions`` in total (0: every process has the whole store).
+    ``partition`` is that of the key, None if it is not known. For the other partitions, if they are known,
+    ``elsewhere`` describes their place as text, ``endpoints`` are the addresses of their owners (``host:port``), and
+    ``followers`` those of their standbys.
 
-    ``position`` is the input that the partitions which were read include. ``lag`` is None if the tasks themselves have
-    answered; where a standby has, the number of changelog records that it lacks (-1: it does not know).
+    ``position`` is the input that the read partitions include. ``lag`` is None if the tasks themselves have answered;
+    if a standby has answered, it is the number of changelog records that the standby lacks (-1: not known).
 
-    ``kept_from_ms``, of a window or session store that has nothing under the key: windows that began, or sessions that
-    ended, before this time have expired (0: none has); None if it is not known."""
+    ``kept_from_ms``, for a window or session store without entries of the key: windows that began, or sessions that
+    ended, before this time have expired (0: none have); None if it is not known."""
 
     entries: list[Entry] = []
     more: bool = False
@@ -54,8 +55,8 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StoreInfo(msgspec.Struct, frozen=True):
-    """A store, as ``/stores`` lists it. ``key`` and ``value`` name their types; ``here`` are the partitions that this
-    address itself has, of ``partitions`` in all (0: each instance has all of the store)."""
+    """A store, as ``/stores`` lists it. ``key`` and ``value`` are the names of their types; ``here`` are the partitions
+    that this instance has, of ``partitions`` in total (0: each instance has the whole store)."""
 
     name: str
     kind: str
@@ -66,7 +67,8 @@ class StoreInfo(msgspec.Struct, frozen=True):
 
 
 def merged(question: Question, parts: Sequence[Part]) -> Part:
-    """Several parts as one. Their entries are merged in order as far as no part could have another one in between."""
+    """Several parts as one. Their entries are merged in order, up to the point after which a part may have further ones
+    in between."""
     last = [part.entries[-1].place for part in parts if part.more and part.entries]
     if any(part.more and not part.entries for part in parts):
         raise TooSlowError(
@@ -105,8 +107,8 @@ def joined(lists: Sequence[Sequence[StoreInfo]]) -> list[StoreInfo]:
 
 
 def settled(question: Question, part: Part) -> Part:
-    """The part, if it is the whole answer. Raises ``AbsentError`` if there is nothing under the key, and
-    ``UnreachableError`` if that is not known, or a part of the range is missing."""
+    """The part, if it is the whole answer. Raises ``AbsentError`` if the key is absent, and ``UnreachableError`` if
+    that is not known, or if a part of the range is missing."""
     missing = part.missing()
     if question.key is not None and part.entries:
         return part
@@ -127,7 +129,7 @@ def settled(question: Question, part: Part) -> Part:
 
 
 def least(times_ms: Iterable[int | None]) -> int | None:
-    """The earliest of the times that are known; None if none is."""
+    """The earliest of the known times; None if none is known."""
     return min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
 
 
@@ -144,5 +146,5 @@ def _joined_positions(positions: Sequence[Offsets]) -> Offsets:
 
 
 def _greatest(lags: Sequence[int]) -> int | None:
-    """The greatest lag; that of which nothing is known counts as greater."""
+    """The greatest lag; an unknown lag counts as greater."""
     return -1 if -1 in lags else max(lags, default=None)

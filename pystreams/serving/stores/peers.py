@@ -1,7 +1,7 @@
-"""The other instances of an application: they are asked over HTTP, with the same paths as clients ask for.
+"""Queries to the other instances of an application, over HTTP, with the same paths as those of clients.
 
-An instance marks its request with a header, and gets the part of the answer that the other one has itself, in
-MessagePack. An instance that is asked in this way asks nobody else: so no request goes round in a circle.
+An instance marks its request with a header, and gets only the other instance's own part of the answer, in MessagePack.
+An instance that is asked in this way does not ask others, so there are no circular requests.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pystreams.serving.stores.questions import Question, parameters_of
 #: The header of a request by another instance.
 PART_HEADER: Final = "Pystreams-Part"
 
-#: The type of the answer to it.
+#: The content type of the answer to such a request.
 PART: Final = "application/vnd.pystreams.part"
 
-#: An instance that does not take a connection in this time is not there.
+#: An instance that does not accept a connection within this time counts as unreachable.
 _CONNECT_S: Final = 3.0
 
-#: An instance has this time for its answer: more than it may wait for its threads, less than a query may take.
+#: The timeout of an answer: longer than an instance may wait for its threads, shorter than a query may take.
 _ANSWER_S: Final = 9.5
 
 #: The largest number of requests to other instances at once; more wait for their turn.
@@ -38,7 +38,7 @@ _REQUESTS_MAX: Final = 32
 #: The largest number of idle connections that are kept.
 _IDLE_MAX: Final = 32
 
-#: Errors with which a connection turns out to have been ended by the other side, before it saw the request.
+#: Errors that show that the other side had ended the connection before it saw the request.
 _ENDED: Final = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 #: A larger answer is not read: a page has a limit.
@@ -58,11 +58,11 @@ class _Refusal(msgspec.Struct):
 
 
 class Peers:
-    """Asks other instances, which are named by their endpoints, ``host:port``. Connections are used again."""
+    """Asks other instances, which are named by their endpoints, ``host:port``. Connections are reused."""
 
     def __init__(self, token: str | None = None, trusted: ssl.SSLContext | None = None) -> None:
-        """``token``: the one that all instances have. ``trusted``: whom to trust, if they speak HTTPS; None: they speak
-        HTTP."""
+        """``token``: the common token of all instances. ``trusted``: the TLS settings, if they use HTTPS; None: they
+        use HTTP."""
         self._headers = {PART_HEADER: "1", **({} if token is None else {"Authorization": f"Bearer {token}"})}
         self._trusted = trusted
         self._idle = _IdleConnections()
@@ -73,7 +73,7 @@ class Peers:
         return CapacityLimiter(_REQUESTS_MAX)
 
     def close(self) -> None:
-        """End the connections, when nobody asks any more."""
+        """Close the connections, when no more requests will follow."""
         self._idle.close()
 
     async def ask(self, endpoint: str, question: Question) -> Part:
@@ -98,8 +98,8 @@ class Peers:
             ) from error
 
     def get(self, endpoint: str, target: str) -> tuple[int, bytes]:
-        """Status and content of what is at a path. Raises ``ConnectionError``, and ``UnreachableError`` if one does not
-        trust the other."""
+        """Status and content of the answer to a request for a path. Raises ``ConnectionError``, and
+        ``UnreachableError`` if one side does not trust the other."""
         while True:
             connection = idle = self._idle.take(endpoint)
             try:
@@ -108,7 +108,7 @@ class Peers:
             except (OSError, http.client.HTTPException, UnicodeError) as error:
                 if connection is not None:
                     connection.close()
-                # The other side ends connections that nobody uses.
+                # The other side ends idle connections, so try again with another one.
                 if idle is None or not isinstance(error, _ENDED):
                     raise self._unreached(endpoint, error) from error
             else:
@@ -152,12 +152,12 @@ def _connect(connection: http.client.HTTPConnection) -> None:
 
 
 class _IdleConnections:
-    """Connections that nobody uses, by endpoint: those that were used last, so that none stays for ever whose endpoint
-    is gone. Any thread may call these methods."""
+    """Idle connections, by endpoint. Only the most recently used ones are kept, so that connections to endpoints that
+    are gone do not stay for ever. Any thread may call these methods."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: The one that was used last is at the end.
+        #: The most recently used connection is at the end.
         self._connections: list[tuple[str, http.client.HTTPConnection]] = []
 
     def take(self, endpoint: str) -> http.client.HTTPConnection | None:
@@ -200,6 +200,6 @@ def _error(endpoint: str, status: int, content: bytes) -> QueryError:
             hint="start all instances with the same --http-token-file",
         )
     if refusal.code == UnknownStoreError.code:
-        # It runs another version of the program, or is another application.
+        # The other instance runs another version of the program, or is another application.
         return UnreachableError("another instance does not have the store", where=endpoint, why=refusal.error)
     return query_error(refusal.code, refusal.error, where=endpoint, why=refusal.why, hint=refusal.hint)

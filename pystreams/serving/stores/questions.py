@@ -1,4 +1,4 @@
-"""A query of a store, as it comes from a client and goes on to the processes that can answer it."""
+"""A query of a store, as a client sends it, and as it is passed on to the processes that can answer it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _decode_position = msgspec.json.Decoder(dict[str, dict[_Whole, _Whole]]).decode
 
 
 class Place(msgspec.Struct, frozen=True, order=True, array_like=True):
-    """The place of an entry among all entries of a store: they are in the order of their keys' bytes, then of their
-    times. ``start`` and ``end`` are those of a window or session; for a version, ``start`` is when it began."""
+    """The place of an entry among all entries of a store, which are in the order of their keys' bytes, then of their
+    times. ``start`` and ``end`` are those of a window or session; for a version, ``start`` is its beginning."""
 
     key: bytes
     start: int = 0
@@ -45,9 +45,9 @@ class Place(msgspec.Struct, frozen=True, order=True, array_like=True):
 
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     """``key`` is the text of a key, or None for a range of keys from ``key_from`` to ``key_to``, both included; None is
-    an open end. Times are ms since 1970, both included. ``after`` is the last entry of the page before. ``freshness``,
-    ``standbys`` and ``position`` are as for ``Streams.store``, which calls the last one ``at_least``. ``alone``: no
-    other instance of the application is to be asked, because another one asks."""
+    an open end. Times are ms since 1970, both included. ``after`` is the place of the last entry of the previous page.
+    ``freshness``, ``standbys`` and ``position`` are as for ``Streams.store``, which calls the last one ``at_least``.
+    ``alone``: do not ask other instances of the application, because the question comes from one of them."""
 
     store: str
     key: str | None = None
@@ -184,7 +184,7 @@ def _time(given: Mapping[str, str], name: str) -> int | None:
 def _limit(text: str | None) -> int:
     if text is None:
         return LIMIT_DEFAULT
-    # A number of many digits would take long to read.
+    # The number of digits is checked first, because a very long number would take long to convert.
     if text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= LIMIT_MAX:
         return int(text)
     raise BadQueryError(

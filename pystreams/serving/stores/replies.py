@@ -21,14 +21,14 @@ _POSITION_BYTES_MAX: Final = 2_048
 
 
 class _Entries(msgspec.Struct):
-    """A page. With ``cursor`` the next one is asked for; null: there is none."""
+    """A page. A request for the next page has this ``cursor``; null: there is no next page."""
 
     entries: list[msgspec.Raw]
     cursor: str | None
 
 
 def reply(question: Question, part: Part, accept: str) -> Response:
-    """The answer. Making a table of Arrow takes long; ``accept`` is the header. Raises ``QueryError``."""
+    """The reply. ``accept`` is the request's header. It takes long if it is an Arrow table. Raises ``QueryError``."""
     if question.alone:
         return Response(encode_part(part), headers=FRESH, media_type=PART)
     age = _age(question, part)
@@ -50,7 +50,7 @@ def reply(question: Question, part: Part, accept: str) -> Response:
 
 
 def _age(question: Question, part: Part) -> dict[str, str]:
-    """The headers that say how old an answer is: the input that it includes, and how far behind a standby was."""
+    """The headers that describe the age of an answer: the input that it includes, and the lag of a standby."""
     headers: dict[str, str] = {"Pystreams-Freshness": question.freshness}
     position = _encode(part.position).decode()
     if part.position and len(position) <= _POSITION_BYTES_MAX:

@@ -79,8 +79,8 @@ class ItemCache(NamedCache):
             yield address, self.from_store(address) if entry is None else entry.item
 
     def from_store(self, address: Any) -> Any:
-        """The item of an entry that was evicted, or flushed and deleted, by what the reader has written since its walk
-        began. A walk through the store that began with it does not have it."""
+        """The item of an entry that writes of the reader have evicted, or flushed and deleted, since its walk began.
+        The walk through the store below, which began at the same time, does not have it."""
         raw = self._below(address)
         return None if raw is None else self._decode(raw)
 
@@ -103,8 +103,8 @@ class ItemCache(NamedCache):
             if kind is not None and type(value) is kind and self._least <= value <= self._most:
                 size += self._fixed_bytes
             else:
-                # Serialized only to get the size. This also refuses values that could not be serialized at the
-                # flush.
+                # Serialized only to get the size. So a value that cannot be serialized is refused here, and not only
+                # at the flush.
                 size += TIMESTAMP_BYTES + len(self._serialize(value))
         clock = self._clock = self._clock + 1
         owner = self._owner

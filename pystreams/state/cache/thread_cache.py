@@ -43,8 +43,8 @@ def entry_bytes(key_bytes: int, value_bytes: int, context: RecordContext) -> int
 class CacheEntry(msgspec.Struct, gc=False, eq=False):
     """A cached item. ``updated`` orders dirty entries by their last update; 0 means clean.
 
-    The garbage collector does not look at entries: a cache holds a hundred thousand, and if it did, a full collection
-    would stop all threads for a tenth of a second. That is safe because nothing in an entry refers back to it.
+    The garbage collector does not track entries: a cache holds a hundred thousand of them, so a full collection would
+    stop all threads for a tenth of a second. This is safe because nothing in an entry refers back to it.
     """
 
     key: Any
@@ -78,7 +78,7 @@ class ThreadCache:
 
     @contextmanager
     def without_loading(self) -> Iterator[None]:
-        """Inside, reading does not fill caches, and so does not evict or flush: for readers outside of the topology.
+        """A context in which reads do not fill caches, and so do not evict or flush: for readers outside the topology.
         Source: CachingKeyValueStore.getInternal."""
         self.loads = False
         try:
@@ -130,10 +130,10 @@ class NamedCache:
     def __init__(self, owner: ThreadCache, name: str) -> None:
         self.name = name
         self.size_bytes = 0
-        #: Items that had to be read from the store below. Those that were here are not counted: that alone would cost
-        #: 2 % of the instructions of a count.
+        #: The number of items that had to be read from the store below. Hits are not counted, because that alone would
+        #: cost 2 % of the instructions of a count aggregation.
         self.misses = 0
-        #: The reads of single entries; None: they are not counted, which costs time.
+        #: The number of reads of single entries; None: they are not counted, because counting costs time.
         self.reads: int | None = None
         self.entries: OrderedDict[Any, CacheEntry] = OrderedDict()
         self.listener: Callable[[list[DirtyEntry]], None] | None = None
@@ -151,11 +151,6 @@ class NamedCache:
     def dirty(self) -> bool:
         """Whether a flush would pass entries to the listener."""
         return bool(self._dirty)
-
-    @property
-    def dirty_keys(self) -> list[Any]:
-        """The keys of the entries that the next flush will pass to the listener, in its order."""
-        return [entry.key for entry in sorted(self._dirty, key=_by_update)]
 
     def get(self, key: Any) -> CacheEntry | None:
         """The entry of ``key``, which becomes the most recently used one."""
@@ -211,7 +206,7 @@ class NamedCache:
             self.size_bytes -= size
             if entry.updated:
                 self._flush(entry)
-            # The size is subtracted only now: entries that the flush adds to other caches count on top of this one.
+            # The size is subtracted only after the flush, so entries that it adds to other caches count on top of it.
             owner.size_bytes -= size
 
     def evict(self) -> None:
@@ -238,7 +233,7 @@ class NamedCache:
         if evicted is not None:
             dirty.remove(evicted)
             dirty.insert(0, evicted)
-        # The listener may write to this cache again: it needs an empty list, and the flushed batch must not change.
+        # The listener may write to this cache again. So it gets an empty list, and the flushed batch does not change.
         self._dirty = []
         batch = [(entry.key, entry.item, entry.context) for entry in dirty]
         for entry in dirty:

@@ -3,7 +3,7 @@
 <application_id>/process.json          format version and process id, shared by all workers of one run directory
 <application_id>/topology.json         format version, and the shape of the topology that ran last
 <application_id>/members/              notes of the processes that work in this directory (``member_notes``)
-<application_id>/scratch/              files in the making, by client (``scratch``)
+<application_id>/scratch/              unfinished files, by client (``scratch``)
 <application_id>/0_1/.lock             locked (flock) while a thread of any process has the task's stores open
 <application_id>/0_1/offsets.json      format version, and roughly the changelog offsets of its stores
 <application_id>/0_1/rocksdb/          the stores, with their exact offsets
@@ -40,13 +40,25 @@ PROCESS_FILE = "process.json"
 TOPOLOGY_FILE = "topology.json"
 
 
-class DirectoryLock:
-    """Exclusive use of a task's directory, across threads and processes; the kernel releases it if the process dies."""
+class HeldLock:
+    """A lock on a file (flock), across threads and processes; the kernel releases it if the process dies."""
+
+    _descriptor: int | None
+
+    def release(self) -> None:
+        """Release the lock."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+class DirectoryLock(HeldLock):
+    """Exclusive use of a task's directory."""
 
     def __init__(self, directory: Path) -> None:
         """Take the lock; creates the directory if necessary. Raises ``StateLockedError`` if another holder exists."""
         self.directory = directory
-        self._descriptor: int | None = None
+        self._descriptor = None
         while self._descriptor is None:
             self._descriptor = self._take()
 
@@ -72,7 +84,8 @@ class DirectoryLock:
         except OSError as error:
             os.close(descriptor)
             unusable(self.directory, error)
-        # Whoever deletes the directory unlinks the file while locking it: check that our file is still the current one.
+        # A process that deletes the directory unlinks the file while it holds the lock. So check that this file is
+        # still the current one.
         try:
             if os.fstat(descriptor).st_ino == path.stat().st_ino:
                 return descriptor
@@ -81,16 +94,10 @@ class DirectoryLock:
         os.close(descriptor)
         return None
 
-    def release(self) -> None:
-        """Release the lock."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
     def delete_contents(self) -> None:
         """Delete everything but the lock."""
         try:
-            # This comes first: stores without this file are refused, so an interrupted deletion is never taken for
+            # First, because stores without this file are refused: so an interrupted deletion is never taken for
             # complete state.
             (self.directory / OFFSETS_FILE).unlink(missing_ok=True)
             for entry in self.directory.iterdir():
@@ -110,7 +117,7 @@ class DirectoryLock:
             (self.directory / LOCK_FILE).unlink()
             self.directory.rmdir()
         except OSError as error:
-            # If another user has created files there since the lock's file was deleted, the directory stays.
+            # If another process has created files there since the lock's file was deleted, the directory stays.
             if error.errno != errno.ENOTEMPTY:
                 unusable(self.directory, error)
         finally:
@@ -136,8 +143,8 @@ def unusable(path: Path, error: OSError) -> NoReturn:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a small file atomically: readers see the old or the new content. For one writer at a time."""
-    # The name is always the same, so that the next writer overwrites the draft of a killed one.
+    """Replace a small file atomically: readers see the old or the new content. Only one writer at a time may do so."""
+    # The draft always has the same name, so that the next writer overwrites the draft of a killed one.
     draft = path.with_name(f"{path.name}.new")
     try:
         draft.write_text(json.dumps(content), encoding="utf-8")
@@ -192,14 +199,14 @@ class StateDirectory:
 
     @property
     def process_id(self) -> str:
-        """The id (a UUID) of all processes that work in this directory; created at the first use, and then fixed."""
+        """The id (a UUID) of all processes that work in this directory; created at the first use, then unchanged."""
         make_directory(self.path)
         path = self.process_file
         if not path.exists():
             draft = self.path / f"{PROCESS_FILE}.{uuid.uuid4()}"
             write_json(draft, {"format": FORMAT_VERSION, "process_id": str(uuid.uuid4())})
             try:
-                # Unlike a rename, a link fails if another process was faster: all must get the same id.
+                # All processes must get the same id. Unlike a rename, a link fails if another process was faster.
                 os.link(draft, path)
             except FileExistsError:
                 pass

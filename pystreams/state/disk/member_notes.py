@@ -1,18 +1,20 @@
-"""Notes of the processes that share a state directory: of which members each consists.
+"""Notes of the processes that share a state directory: the members that each process has in the group.
 
 ``<application_id>/members/<client>`` is locked (flock) as long as its process lives, and has a line of JSON for each
-member that the process has been, or is to be. So whoever finds a file that is not locked knows which members have died.
-The file is deleted when the client is closed.
+member that the process has been, or is going to be. So an unlocked file lists the members of a dead process. The file
+is deleted when the client is closed.
 
-A lock says nothing about the processes of another machine that shares the directory. So the name of a client begins
-with the id of its kernel's boot, and clients of others are not seen.
+Locks do not work between machines that share the directory. So the name of a client begins with the id of its kernel's
+boot, and the clients of other machines are ignored.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
+import threading
 import uuid
 from pathlib import Path
 from typing import Final
@@ -20,14 +22,16 @@ from typing import Final
 from pystreams.ids import MemberName
 from pystreams.state.disk.directory import make_directory, unusable
 
+log = logging.getLogger(__name__)
+
 _FOLDER: Final = "members"
-#: A file that is not locked yet has this ending, and counts for nobody.
+#: A file that is not locked yet has this ending, and is ignored.
 _DRAFT: Final = ".new"
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class MemberNotes:
-    """The notes of one client, and its view of those of the others. Raises ``StateError`` if the directory cannot be
+    """The notes of one client, and its access to those of the others. Raises ``StateError`` if the directory cannot be
     used."""
 
     def __init__(self, directory: Path) -> None:
@@ -46,20 +50,30 @@ class MemberNotes:
         except OSError as error:
             unusable(draft, error)
         self._descriptor: int | None = descriptor
+        self._mutex = threading.Lock()
+        #: Whether the last line is incomplete, because the disk was full.
+        self._cut = False
 
     def add(self, member: MemberName) -> None:
-        """Note a member of this client. One line is one write, so it is there as a whole if the process dies."""
-        if self._descriptor is None:
-            return
-        try:
-            os.write(self._descriptor, json.dumps(member).encode() + b"\n")
-        except OSError as error:
-            unusable(self._folder / self.client, error)
+        """Note a member of this client. A line is written at once, so it is complete even if the process dies."""
+        with self._mutex:
+            if self._descriptor is None:
+                return
+            # The rest of an incomplete line would make this one unreadable.
+            line = (b"\n" if self._cut else b"") + json.dumps(member).encode() + b"\n"
+            try:
+                while line:
+                    # A disk that becomes full takes a part; only the next write fails.
+                    line = line[os.write(self._descriptor, line) :]
+                    self._cut = bool(line)
+            except OSError as error:
+                unusable(self._folder / self.client, error)
 
     def close(self) -> None:
-        """Delete the notes: the client's members have left, or their sessions are to end by themselves."""
-        if self._descriptor is not None:
+        """Delete the notes, because the client's members have left, or because their sessions are to time out."""
+        with self._mutex:
             descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
             try:
                 self.forget(self.client)
             finally:
@@ -90,7 +104,7 @@ class MemberNotes:
         except OSError as error:
             unusable(self._folder / client, error)
         try:
-            # A shared lock, so that two who look at once do not take each other for the owner.
+            # A shared lock, so that two processes that look at once do not take each other for the owner.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -99,15 +113,22 @@ class MemberNotes:
         return False
 
     def members(self, client: str) -> list[MemberName]:
-        """The members of a client, as it has noted them; empty if its notes are gone."""
+        """The members of a client, as it has noted them; empty if its notes are gone. Lines that a full disk has cut
+        off are left out."""
+        path = self._folder / client
         try:
-            lines = (self._folder / client).read_text(encoding="utf-8").splitlines(keepends=True)
+            lines = path.read_bytes().splitlines()
         except FileNotFoundError:
             return []
         except OSError as error:
-            unusable(self._folder / client, error)
-        # A full disk may have cut the last line off.
-        return [MemberName(*json.loads(line)) for line in lines if line.endswith("\n")]
+            unusable(path, error)
+        found: list[MemberName] = []
+        for line in lines:
+            try:
+                found.append(MemberName(*json.loads(line)))
+            except (ValueError, TypeError) as error:
+                log.debug("%s: the line %r cannot be read: %s", path, line, error)
+        return found
 
     def forget(self, client: str) -> None:
         """Delete the notes of a client."""

@@ -1,11 +1,13 @@
-"""How many files the process may have open: RocksDB keeps two or three open for each store of each task."""
+"""Raises the number of files that the process may have open. RocksDB keeps two or three open for each store of each
+task."""
 
 from __future__ import annotations
 
 import resource
 from typing import Final
 
-#: Enough for any number of stores. Children inherit the limit, and some programs walk through all that it permits.
+#: Enough for any number of stores. The limit is not higher, because child processes inherit it, and some programs loop
+#: over all possible file descriptors.
 _ENOUGH: Final = 1 << 20
 
 

@@ -19,7 +19,7 @@ SLICE_ENTRIES = 1000
 
 _PREFIX = "store-"
 _MEMTABLE_BYTES = 16 * 1024 * 1024
-#: Together they take what the two of a sorted store may take.
+#: Together they take as much memory as the two of a sorted store.
 _UNSORTED_MEMTABLES_MAX = 4
 _UNSORTED_MEMTABLE_BYTES = 8 * 1024 * 1024
 #: The first write to a store takes this much of the budget for write buffers. RocksDB's default is 1 MiB: 65 stores
@@ -28,9 +28,9 @@ _ARENA_BYTES = 4 * 1024
 _BLOCK_BYTES = 4 * 1024
 _BLOOM_BITS_PER_KEY = 10
 _INFO_LOG_BYTES = 1024 * 1024
-#: A longer log is not left to the next opening: reading it would take longer than writing what is still in memory.
+#: A longer log is not left for the next opening, because reading it would take longer than flushing the memory now.
 _LOG_BYTES_MAX = 16 * 1024 * 1024
-#: How RocksDB refuses to flush once its background work was cancelled.
+#: The message with which RocksDB refuses to flush after its background work was cancelled.
 _NO_FLUSH = "Shutdown in progress"
 
 
@@ -312,7 +312,7 @@ class RocksDatabase:
                     batch.put(name, value)
             self._db.write(batch)
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
-            # A kept exception keeps this frame, whose handles would keep the database open, and locked.
+            # A stored exception keeps this frame, whose handles would keep the database open, and so locked.
             batch = None
             _fail(error, "write", self.path)
 
@@ -326,7 +326,7 @@ class RocksDatabase:
 
     @property
     def flushing(self) -> bool:
-        """Whether something in memory waits to be written to files."""
+        """Whether entries in memory are still to be written to files."""
         return any(table.flushing for table in self.tables.values())
 
     def checkpoint(self, path: Path) -> None:
@@ -341,8 +341,8 @@ class RocksDatabase:
             _fail(error, "copy", self.path)
 
     def close(self, *, flush: bool = True) -> None:
-        """Close iterators, tables and database, which releases the lock. Without ``flush``, RocksDB's log keeps what is
-        in memory if that is little: the next opening writes it to files, several times as fast."""
+        """Close iterators, tables and database, which releases the lock. Without ``flush``, entries in memory stay in
+        RocksDB's log if there are few: the next opening writes them to files, several times as fast."""
         for scan in list(self.scans):
             scan.close()
         self.scans.clear()
@@ -364,8 +364,8 @@ class RocksDatabase:
             _fail(failure, "close", self.path)
 
     def _leave_in_log(self) -> bool:
-        """Have nothing flushed any more if the log is short. Then the disk has all of it, also after a power failure.
-        False: closing must flush."""
+        """Prevent any further flush if the log is short. Then all entries are in the log on the disk, also after a
+        power failure. False: closing must flush."""
         if self._db is None:
             return False
         try:
@@ -374,7 +374,7 @@ class RocksDatabase:
             self._db.flush_wal(True)
             self._db.cancel_all_background(True)
         except Exception:  # noqa: BLE001 rocksdict raises nothing more precise
-            # RocksDB has just deleted an old log; or there is trouble that the flush meets as well, and reports.
+            # RocksDB has just deleted an old log; or there is an error that the flush will meet and report, too.
             return False
         return True
 
@@ -400,8 +400,9 @@ def _options(resources: RocksResources) -> Any:
 
 
 def _unsorted(options: Any) -> Any:
-    """A write costs about a seventh of one that sorts, if keys come in no order. RocksDB's threads sort when they write
-    to files, which then takes longer than filling the memory: so more of it may wait for them, in smaller parts."""
+    """The options of an unsorted store. A write costs about a seventh of a write that sorts, if keys come in no order.
+    RocksDB's threads sort when they write to files, which takes longer than filling the memory. So there are more
+    memtables, each of them smaller, that may wait for these threads."""
     options.set_memtable_factory(rocksdict.MemtableFactory.vector())
     options.set_write_buffer_size(_UNSORTED_MEMTABLE_BYTES)
     options.set_max_write_buffer_number(_UNSORTED_MEMTABLES_MAX)

@@ -31,7 +31,7 @@ class RocksResources:
 
     @cached_property
     def write_buffers(self) -> rocksdict.WriteBufferManager:
-        # A stall would hold the GIL: exceeding the budget for a moment is better.
+        # No stalls, because a stalled write would hold the GIL: it is better to exceed the budget for a moment.
         return rocksdict.WriteBufferManager(self.write_buffer_bytes, False)
 
     def summary(self, cache_bytes: int, uncommitted_bytes: int) -> str:

@@ -9,19 +9,19 @@ from typing import Any, Final, NoReturn
 from pystreams.errors import StateError
 from pystreams.state.disk.rocksdb import RocksTable
 
-#: How rocksdict says that a snapshot does not have a key.
+#: The message of rocksdict for a key that a snapshot does not have.
 _NOT_FOUND: Final = "key not found"
 #: How many entries a scan reads at once: few at first, because many scans end early.
 _FEW, _MANY = 16, 1_024
 
 
 class RocksSnapshot:
-    """A table as of now, whatever is written later. Create it while nothing writes. Any number of threads may read it.
-    It keeps the database open, and thereby locked, until it is closed.
+    """A table as of the time of creation, unaffected by later writes. Create it while nothing writes. Any number of
+    threads may read it. It keeps the database open, and thereby locked, until it is closed.
 
-    Keys are read from a snapshot of RocksDB. Iterators over such a snapshot show the present state (rocksdict 0.3
-    ignores the snapshot there), but an iterator over the table shows it as of the iterator's creation. So there is one,
-    which all scans share.
+    Single keys are read from a snapshot of RocksDB. Iterators over such a snapshot would show the present state
+    (rocksdict 0.3 ignores the snapshot there), but an iterator over the table shows it as of the iterator's creation.
+    So there is one iterator over the table, which all scans share.
     """
 
     def __init__(self, table: RocksTable) -> None:
@@ -59,7 +59,7 @@ class RocksSnapshot:
         return self.scan(lower, upper, upper_inclusive=True, reverse=reverse)
 
     def approximate_count(self) -> int:
-        """Roughly how many entries there are now: RocksDB does not estimate this for a snapshot."""
+        """Roughly the present number of entries, because RocksDB cannot estimate it for a snapshot."""
         return self._table.approximate_count()
 
     def _between(
@@ -95,14 +95,14 @@ class RocksSnapshot:
                     found.append((key, cursor.value()))
                     go_on()
                 if not cursor.valid():
-                    # At a damaged block an iterator ends as at the end of the table.
+                    # An iterator ends at a damaged block as if it were the end of the table, so check its status.
                     cursor.status()
             except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
                 self.refuse(error)
         return found
 
     def close(self) -> None:
-        """Release the database. Nobody may read any more."""
+        """Release the database. The snapshot must not be read any more."""
         with self._mutex:
             self._snapshot = self._cursor = None
 

@@ -1,4 +1,4 @@
-"""Folders for what a client works on beside the tasks' own, on the same file system as these.
+"""Folders for unfinished files of a client, on the same file system as the tasks' directories.
 
 ``<application_id>/scratch/<client>/`` is locked (flock) while the client lives. The next client that starts deletes the
 folders of clients that were killed.
@@ -20,7 +20,7 @@ class Scratch:
     """The folder of one client."""
 
     def __init__(self, directory: Path) -> None:
-        """``directory`` is the application's. Raises ``StateError`` if it cannot be used."""
+        """``directory`` is that of the application. Raises ``StateError`` if it cannot be used."""
         self.path = directory / SCRATCH_DIRECTORY / uuid.uuid4().hex
         self._lock = DirectoryLock(self.path)
         for other in sorted(self.path.parent.iterdir()):

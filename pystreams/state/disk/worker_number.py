@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from pystreams.errors import StateError
-from pystreams.state.disk.directory import make_directory, unusable
+from pystreams.state.disk.directory import HeldLock, make_directory, unusable
 
 #: Far more processes than a machine runs.
 NUMBER_MAX: Final = 10_000
 
 
-class WorkerNumber:
-    """A number that no other client in this directory has. The kernel frees it if the process dies, so that the next
-    process gets the same names."""
+class WorkerNumber(HeldLock):
+    """A number that no other client in this directory has, until it is released. The kernel frees it if the process
+    dies, so that the next process gets the same names."""
 
     def __init__(self, directory: Path, wanted: int = 1) -> None:
         """Take ``wanted`` or the next free number above it. Raises ``StateError`` if the directory cannot be used."""
@@ -28,7 +28,7 @@ class WorkerNumber:
             descriptor = _lock(directory / f"worker-{number}.lock")
             if descriptor is not None:
                 self.number = number
-                self._descriptor: int | None = descriptor
+                self._descriptor = descriptor
                 return
         raise StateError(
             "the state directory has no number left for this process",
@@ -36,12 +36,6 @@ class WorkerNumber:
             why=f"{NUMBER_MAX - wanted} processes use all numbers",
             hint="stop some of them",
         )
-
-    def release(self) -> None:
-        """Free the number."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
 
 
 def _lock(path: Path) -> int | None:

@@ -24,9 +24,9 @@ class Layer:
 
     __slots__ = ("form", "overlay", "spec")
 
-    #: Restoring records reads nothing of the table.
+    #: Whether restoring records does not read the table.
     restores_unread: ClassVar[bool] = True
-    #: The table and the ``marks`` are all that the store needs to go on.
+    #: Whether a store can continue from the table and the ``marks`` alone.
     content_in_table: ClassVar[bool] = True
 
     def __init__(self, spec: StoreSpec, overlay: Overlay) -> None:
@@ -48,8 +48,8 @@ class Layer:
         """Continue from the state of the last commit, empty where it stored nothing."""
 
     def continue_as(self, other: Layer) -> None:
-        """Take over what another layer of the same store has in memory besides entries, as of its last commit. The
-        other may be in use by another thread."""
+        """Take over the state besides the entries that another layer of the same store has in memory, as of its last
+        commit. Another thread may be using that layer."""
 
     def restored(self, records: Iterable[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
         """The changes of the table for changelog records whose values already have the store's form."""

@@ -17,15 +17,15 @@ def unpacked_time(mark: bytes) -> int:
 
 
 class RestoredTime:
-    """Moves the ``time`` of a store to those of restored records, no further than a limit. It follows when the limit is
-    raised, also after a restart."""
+    """Advances the ``time`` of a store to the times of restored records, up to a limit. It advances further when the
+    limit is raised, also after a restart."""
 
     __slots__ = ("_latest_ms", "_seen_limit_ms", "_time", "_time_limit_ms")
 
     def __init__(self, time: Observed) -> None:
         self._time = time
         self._time_limit_ms = self._seen_limit_ms = TIME_MAX
-        #: The latest time that was restored, though the limit may have kept the store's time from reaching it.
+        #: The latest time of the restored records, which may be later than the store's time because of the limit.
         self._latest_ms = NO_TIME
 
     def limit(self, time_ms: int, seen_ms: int) -> bool:

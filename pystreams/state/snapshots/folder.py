@@ -19,12 +19,12 @@ class StoppedError(Exception):
 
 
 class SnapshotFolder:
-    """Files by their names within the folder, with slashes. Threads may share it. Its methods raise what the file
-    system raises: ``OSError``, and for others than this machine's own classes of errors."""
+    """Files by their names within the folder, with slashes. Threads may share it. Its methods raise the errors of the
+    file system: ``OSError`` on this machine; other file systems may have their own classes of errors."""
 
     def __init__(self, place: str) -> None:
         """Raises ``ConfigError`` for a URL of an unknown file system, and for one whose package is not installed."""
-        # Only those who use snapshots wait for this import.
+        # Imported here, so that only programs with snapshots wait for it.
         import fsspec  # pyright: ignore[reportMissingImports]
 
         self.place = place
@@ -39,7 +39,7 @@ class SnapshotFolder:
             ) from None
 
     def names(self, folder: str) -> dict[str, int]:
-        """The files right in a folder within, with their sizes; none if there is no such folder."""
+        """The files directly in a sub-folder, with their sizes; none if there is no such folder."""
         path = self._path(folder)
         self._system.invalidate_cache(path)
         try:
@@ -53,7 +53,7 @@ class SnapshotFolder:
         }
 
     def folders(self, folder: str) -> list[str]:
-        """The names of the folders right in a folder within, sorted."""
+        """The names of the folders directly in a sub-folder, sorted."""
         path = self._path(folder)
         self._system.invalidate_cache(path)
         try:
@@ -69,7 +69,7 @@ class SnapshotFolder:
         return content
 
     def write(self, file: str, content: bytes) -> None:
-        """Write a small file. Where a file system does not do this at once, others may see a part of it."""
+        """Write a small file. On a file system without atomic writes, readers may see a part of it."""
         with self._create(file) as target:
             target.write(content)
 
@@ -82,7 +82,7 @@ class SnapshotFolder:
                 target.write(chunk)
 
     def get(self, file: str, target: Path, stopped: Callable[[], bool]) -> str:
-        """Copy a file to this machine; the digest of what has arrived. Raises ``StoppedError``,
+        """Copy a file to this machine; returns the digest of the copy. Raises ``StoppedError``,
         ``FileNotFoundError``."""
         digest = hashlib.sha256()
         with self._system.open(self._path(file), "rb") as source, target.open("wb") as written:
@@ -94,7 +94,7 @@ class SnapshotFolder:
         return digest.hexdigest()
 
     def remove(self, file: str) -> None:
-        """Delete a file; there may be none."""
+        """Delete a file, if it exists."""
         with suppress(FileNotFoundError):
             self._system.rm_file(self._path(file))
 
@@ -103,7 +103,7 @@ class SnapshotFolder:
         try:
             return self._system.open(path, "wb")
         except FileNotFoundError:
-            # An object store has no folders; other file systems want them made.
+            # Object stores have no folders; on other file systems they must be created.
             self._make_folder(path.rpartition("/")[0])
             return self._system.open(path, "wb")
 

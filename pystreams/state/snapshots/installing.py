@@ -24,8 +24,8 @@ def has_state(directory: Path) -> bool:
 
 
 def prepare(files: Path, offsets: Mapping[str, int], resources: RocksResources) -> None:
-    """Check that the database in ``files`` has its stores as of ``offsets``, and empty all others: no topic restores
-    them, so they would lack what came after the snapshot, and nobody would notice.
+    """Check that the database in ``files`` has the stores in ``offsets`` as of these offsets, and empty all other
+    stores: no topic restores those, so changes after the snapshot would be missing without an error.
 
     Raises ``StateCorruptedError``, and ``StateError`` for a disk that cannot be used.
     """
@@ -61,7 +61,7 @@ def install(files: Path, directory: Path, offsets: Mapping[str, int]) -> bool:
             return False
         lock.delete_contents()
         files.replace(directory / ROCKSDB_DIRECTORY)
-        # This comes last: a directory without this file is refused, so incomplete state is never taken for complete.
+        # Last, because a directory without this file is refused: so incomplete state is never taken for complete.
         write_json(directory / OFFSETS_FILE, {"format": FORMAT_VERSION, "offsets": dict(offsets)})
     finally:
         lock.release()

@@ -1,4 +1,4 @@
-"""The manifest of a snapshot: what it holds, as of which offsets, and by which digests it is verified."""
+"""The manifest of a snapshot: its content, its offsets, and the digests by which it is verified."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pystreams.errors import StateCorruptedError
 from pystreams.ids import TaskId
 from pystreams.state.spec import StoreSpec
 
-#: Manifests of other versions are left alone.
+#: Manifests of other versions are ignored.
 FORMAT_VERSION: Final = 1
 FILES_FOLDER: Final = "files"
 
@@ -21,8 +21,8 @@ _NAME: Final = re.compile(r"snapshot-(\d{20})-(\d{13})-(\w+)\.json")
 
 
 class StoreContent(msgspec.Struct, frozen=True):
-    """A store's content is what ``topic`` holds before ``offset``. ``topic_id`` is None if the log has no ids of
-    topics; ``schema`` is ``schema_of`` the store."""
+    """The content of a store: the records of ``topic`` before ``offset``. ``topic_id`` is None if the log has no ids of
+    topics; ``schema`` is the result of ``schema_of``."""
 
     topic: str
     topic_id: str | None
@@ -38,9 +38,9 @@ class StoredFile(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """``origin`` is the log, and the hand-over that the stores follow; ``beginning`` names the application's beginning,
-    None if it is not known. ``owner`` is the client that took the snapshot, at ``taken_ms`` (wall clock). ``files``
-    are those of the database, by name."""
+    """``origin`` identifies the log, and the last hand-over before the snapshot; ``beginning`` identifies the time
+    since the application was created or reset, None if it is not known. ``owner`` is the client that took the snapshot,
+    at ``taken_ms`` (wall clock). ``files`` are those of the database, by name."""
 
     application_id: str
     task: str
@@ -53,7 +53,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def offsets(self) -> int:
-        """The sum of the stores' offsets: of two snapshots of a task, the one with more is the later one."""
+        """The sum of the stores' offsets: of two snapshots of a task, the one with the higher sum is the later one."""
         return sum(store.offset for store in self.stores.values())
 
     @property
@@ -72,8 +72,8 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_bytes(cls, sealed: bytes, where: str) -> Manifest:
-        """Raises ``OtherFormatError`` for another format version, ``StateCorruptedError`` for anything else that is not
-        a whole manifest."""
+        """Raises ``OtherFormatError`` for another format version, ``StateCorruptedError`` for other bytes that are not
+        a complete manifest."""
         try:
             envelope = msgspec.json.decode(sealed, type=_Sealed)
             if envelope.format != FORMAT_VERSION:
@@ -114,13 +114,13 @@ class ManifestName(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def parse(cls, name: str) -> ManifestName | None:
-        """None for the name of something else."""
+        """The name of a manifest; None for the name of another file."""
         found = _NAME.fullmatch(name)
         return None if found is None else cls(int(found[1]), int(found[2]), found[3])
 
 
 def task_folder(application_id: str, task_id: TaskId | str) -> str:
-    """Where the snapshots of a task are within the folder."""
+    """The sub-folder of the snapshots of a task."""
     return f"{application_id}/{task_id}"
 
 

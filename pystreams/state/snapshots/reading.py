@@ -17,7 +17,7 @@ def find_manifests(folder: SnapshotFolder, of_task: str) -> list[ManifestName]:
 
 
 def read_manifest(folder: SnapshotFolder, of_task: str, name: ManifestName) -> Manifest:
-    """Raises what ``Manifest.from_bytes`` raises, and ``FileNotFoundError``."""
+    """Raises the errors of ``Manifest.from_bytes``, and ``FileNotFoundError``."""
     file = f"{of_task}/{name}"
     return Manifest.from_bytes(folder.read(file), file)
 
@@ -27,7 +27,7 @@ def copy_files(
 ) -> None:
     """Copy the files of a snapshot into ``target``, which must not exist, and verify each by its digest.
 
-    A damaged file is deleted from the folder: otherwise later snapshots, which need the same file, would rely on it.
+    A damaged file is deleted from the folder, because later snapshots would rely on it if they need the same file.
     Raises ``StateCorruptedError``, ``StoppedError``.
     """
     target.mkdir(parents=True)
@@ -43,13 +43,13 @@ def copy_files(
 
 
 def missing_files(folder: SnapshotFolder, of_task: str, manifest: Manifest) -> list[str]:
-    """The names of files that are not there, or not with their size."""
+    """The names of files that are missing, or have another size."""
     sizes = folder.names(f"{of_task}/{FILES_FOLDER}")
     return [name for name, file in manifest.files.items() if sizes.get(file.digest) != file.size_bytes]
 
 
 def damaged_files(folder: SnapshotFolder, of_task: str, manifest: Manifest, scratch: Path) -> list[str]:
-    """The names of files whose content is not what it should be. Each is copied to ``scratch`` in turn."""
+    """The names of files whose content has another digest. Each is copied to ``scratch`` in turn."""
     damaged = []
     for name, file in manifest.files.items():
         try:

@@ -1,4 +1,4 @@
-"""Copies checkpoints of tasks into the folder of snapshots, and deletes what is not needed any more."""
+"""Copies checkpoints of tasks into the folder of snapshots, and deletes files that are not needed any more."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Written(NamedTuple):
 
 
 class _Identity(NamedTuple):
-    """Tells files of this machine apart. A checkpoint links the files of the database, so they keep it."""
+    """Identifies a file of this machine. A checkpoint links the files of the database, so a file keeps its identity."""
 
     inode: int
     size_bytes: int
@@ -46,21 +46,22 @@ class SnapshotWriter:
         self._folder = folder
         self._kept = kept
         self._stopped = stopped
-        #: Of the files of the last checkpoint of each task, so that each is read once.
+        #: By task, the digests of the files of its last checkpoint, so that each file is read only once.
         self._digests: dict[str, dict[_Identity, str]] = {}
-        #: By task, what no snapshot needed when it was last looked at.
+        #: By task, the files that no snapshot needed at the last look.
         self._unneeded: dict[str, frozenset[str]] = {}
-        #: Manifests never change.
+        #: The manifests that were read. They never change.
         self._read: dict[str, dict[ManifestName, Manifest]] = {}
 
     def write(self, checkpoint: Path, manifest: Manifest) -> Written:
-        """Copy what the folder lacks of a checkpoint, then write its manifest. ``manifest.files`` is filled in here.
+        """Copy the files of a checkpoint that the folder does not have, then write its manifest. ``manifest.files`` is
+        filled in here.
 
-        Raises ``StoppedError``, ``StateError`` if files do not stay in the folder, and what the file system raises.
+        Raises ``StoppedError``, ``StateError`` if files do not stay in the folder, and the errors of the file system.
         """
         of_task = task_folder(manifest.application_id, manifest.task)
         manifest = msgspec.structs.replace(manifest, files=self._files(checkpoint, of_task))
-        # A file that no manifest names may be a part of a file, or about to be deleted by another owner.
+        # Files that no manifest names are copied again: they may be incomplete, or another owner may delete them.
         known = self._referenced(of_task)
         sizes = self._folder.names(f"{of_task}/{FILES_FOLDER}")
         lacking = [
@@ -83,7 +84,7 @@ class SnapshotWriter:
         return Written(manifest.size_bytes, copied)
 
     def last_taken_ms(self, of_task: str) -> int | None:
-        """When the last snapshot of a task was taken, by whomever (wall clock); None: there is none."""
+        """When the last snapshot of a task was taken (wall clock), by any owner; None: there is none."""
         return max((name.taken_ms for name in find_manifests(self._folder, of_task)), default=None)
 
     def _files(self, checkpoint: Path, of_task: str) -> dict[str, StoredFile]:
@@ -106,7 +107,7 @@ class SnapshotWriter:
         return sum(manifest.files[name].size_bytes for name in names)
 
     def _referenced(self, of_task: str) -> set[str]:
-        """The digests that manifests name. Damaged manifests count for nothing."""
+        """The digests that manifests name. Damaged manifests are ignored."""
         known = self._manifests(of_task, find_manifests(self._folder, of_task))
         return {file.digest for manifest in known.values() for file in manifest.files.values()}
 
@@ -124,8 +125,8 @@ class SnapshotWriter:
     def _delete_old(self, of_task: str, own: ManifestName) -> None:
         """Keep the last snapshots, by their time: an offset may go back, if a changelog has lost its end.
 
-        A file goes when no snapshot has needed it twice in a row: so one that is being written, by another owner of the
-        task, has its manifest by then.
+        A file is deleted when no snapshot has needed it at two looks in a row: so a snapshot that another owner of the
+        task is writing has its manifest by then.
         """
         names = sorted(find_manifests(self._folder, of_task), key=lambda name: name.taken_ms, reverse=True)
         kept = [own, *(name for name in names if name != own)][: self._kept]
@@ -134,7 +135,7 @@ class SnapshotWriter:
                 self._folder.remove(f"{of_task}/{name}")
         manifests = self._manifests(of_task, kept)
         if len(manifests) < len(kept):
-            # Nobody knows what files the others need. They are old in time, too.
+            # It is not known which files the other manifests need.
             return
         needed = {file.digest for manifest in manifests.values() for file in manifest.files.values()}
         unneeded = frozenset(self._folder.names(f"{of_task}/{FILES_FOLDER}")) - needed

@@ -24,7 +24,7 @@ Decode: TypeAlias = Callable[[bytes], Any]
 Listener: TypeAlias = Callable[[A, Any, Any, int, Headers], None]
 
 
-#: Called with the error of an item. It raises the error, or returns to continue with the other items.
+#: Called with the error of an item. It raises the error, or returns if the other items are to be processed.
 Failed: TypeAlias = Callable[[Exception], None]
 
 

@@ -39,7 +39,7 @@ class BytesSet:
 
 
 def _hash(data: bytes) -> int:
-    """``Arrays.hashCode``, as an unsigned 32-bit number: Java's bytes are signed."""
+    """``Arrays.hashCode``, as an unsigned 32-bit number. In Java, bytes are signed."""
     value = 1
     for byte in data:
         value = (31 * value + byte - (byte >> 7 << 8)) & 0xFFFFFFFF

@@ -50,7 +50,7 @@ class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
         with_headers = context.spec.headers
         super().__init__(context, layer, _JoinHeaderItems if with_headers else _JoinItems)
         self._retention_ms = context.spec.retention_ms
-        #: Called where ``between`` is asked for records that the retention hides: for how many ms of the span.
+        #: Called if the retention hides a part of the span of ``between``, with the length (ms) of this part.
         self.on_hidden: Callable[[int], None] = _nothing
         decode = self._items.decode
         #: Deserializes a record's value.
@@ -67,12 +67,12 @@ class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
         return self.layer.time.ms
 
     def keeps(self, time: int) -> bool:
-        """Whether a record with this time would be kept, not dropped because it is too old."""
+        """Whether a record with this time would be kept, and not dropped as too old."""
         now = self.stream_time
         return time > now - self._retention_ms or not self.layer.layout.expired(time, now)
 
     def go_on(self, written: int, stream_time: int) -> None:
-        """Continue after this many records and at this stream time, which the restored contents may not show."""
+        """Continue after this many records and at this stream time, which may be beyond the restored contents."""
         self.layer.sequence = written & SEQUENCE_MAX
         self.layer.time.go_on(stream_time)
 

@@ -79,7 +79,7 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
         self.cache = items.cache
         #: Returns the item of a serialized key, or None.
         self.read: Callable[[bytes], Any] = items.read
-        #: The same as of the last flush.
+        #: Returns the item of a serialized key as of the last flush, or None.
         self.read_flushed: Callable[[bytes], Any] = items.read_flushed
 
     def on_flush(self, listener: FlushListener, send_old_values: bool, failed: Failed = raised) -> None:

@@ -54,7 +54,8 @@ class VersionedStore(Store, Generic[K, V]):
             yield key, value, since
         observed_ms = self._layer.time.ms
         if observed_ms > latest_ms:
-            # A deletion at the time of the version that it deletes leaves no trace but the store's stream time.
+            # A deletion at the time of the version that it deletes leaves no entry, but has advanced the store's stream
+            # time.
             unknown = self._layer.unknown_key()
             yield from ((unknown, value, observed_ms) for value in (b"", None))
 

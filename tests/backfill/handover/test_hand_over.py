@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pystreams.backfill.handover import last_values
-from pystreams.backfill.handover.hand_over import hand_over, published_manifest
+from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.plan.manifest import Status
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.clock import SystemClock
@@ -23,7 +23,17 @@ from pystreams.errors import BrokerError, OffsetOutOfRangeError, RetentionError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.tasks.overflow_reading import read_overflow
 from tests.backfill.kit import Backfill, everything, memory
-from tests.backfill.live import SETTINGS, append, create, left_on, random_cut, raw, split, with_sinks_before
+from tests.backfill.live import (
+    SETTINGS,
+    append,
+    create,
+    left_on,
+    published_manifest,
+    random_cut,
+    raw,
+    split,
+    with_sinks_before,
+)
 from tests.backfill.programs import PROGRAMS, history, windowed_sum, word_count
 from tests.live.support import Log, caught_up, run_to_the_end
 

@@ -15,7 +15,7 @@ from pystreams import App
 from pystreams.backfill.archive.archive import archive
 from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover.checks import check_target
-from pystreams.backfill.handover.hand_over import HandOverInterrupted, hand_over, published_manifest
+from pystreams.backfill.handover.hand_over import HandOverInterrupted, hand_over
 from pystreams.backfill.handover.publishing import PublishStore
 from pystreams.backfill.sources import CsvSource, EmbeddedSource, ParquetSource, Source
 from pystreams.broker.embedded.transactions import EmbeddedGroupCommitter
@@ -28,7 +28,16 @@ from pystreams.errors import (
 )
 from pystreams.ids import TopicPartition
 from tests.backfill.kit import Backfill, memory
-from tests.backfill.live import SETTINGS, append, create, left_on, raw, split, with_sinks_before
+from tests.backfill.live import (
+    SETTINGS,
+    append,
+    create,
+    left_on,
+    published_manifest,
+    raw,
+    split,
+    with_sinks_before,
+)
 from tests.backfill.programs import history, word_count
 from tests.live.support import Log, caught_up, run_to_the_end
 

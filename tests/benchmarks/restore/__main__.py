@@ -48,6 +48,8 @@ def main() -> int:
                 f"Other tasks while stores are restored: {beside.during:,.0f} lines/s, {beside.share:.0%} of"
                 f" {beside.alone:,.0f} lines/s without a restore"
             )
+        if len(besides) > 1:
+            session.console.print(f"Median: {median(beside.share for beside in besides):.0%}")
         session.save(
             {
                 "keys": given.keys,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
@@ -121,12 +122,15 @@ class Bench:
         )
 
     def beside(self, peer: Peer, seconds: float) -> Beside:
-        """The rate of tasks while the others of their thread are restored, and of the same tasks without the others;
-        each over ``seconds``. Raises ``RunFailedError`` if restore or input are over too soon."""
+        """The rate of tasks while the others of their thread are restored, and of the same tasks without the others,
+        before and after that, because the machine's speed changes; each over ``seconds``. Raises ``RunFailedError`` if
+        restore or input are over too soon."""
         feed = Feed(self._cluster.bootstrap_servers, source("wordcount"), 1, PARTITIONS)
         feed.extend_to(int((seconds + 2 * _SETTLE_S) * _LINES_PER_S))
+        before = self._rate(peer, "letters", "bench-letters-1", seconds)
         during = self._rate(peer, "both", APPLICATION, seconds)
-        return Beside(during, self._rate(peer, "letters", "bench-letters", seconds))
+        after = self._rate(peer, "letters", "bench-letters-2", seconds)
+        return Beside(during, fmean([before, after]))
 
     def _rate(self, peer: Peer, job: str, application_id: str, seconds: float) -> float:
         """The committed lines per second, from shortly after the start on."""

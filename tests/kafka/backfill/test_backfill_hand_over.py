@@ -17,7 +17,7 @@ import pytest
 from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.handover import last_values
 from pystreams.backfill.handover.emit import emit
-from pystreams.backfill.handover.hand_over import hand_over, published_manifest
+from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.plan.manifest import Status
 from pystreams.backfill.sources import KafkaSource
 from pystreams.backfill.sources.last_records import last_record, last_within
@@ -26,7 +26,16 @@ from pystreams.errors import BrokerError, BrokerUnavailableError, StateError
 from pystreams.ids import TopicPartition
 from pystreams.take_over import hand_over_record as hand_over_check
 from tests.backfill.kit import History
-from tests.backfill.live import Left, append, create, left_on, raw, split, with_sinks_before
+from tests.backfill.live import (
+    Left,
+    append,
+    create,
+    left_on,
+    published_manifest,
+    raw,
+    split,
+    with_sinks_before,
+)
 from tests.backfill.programs import history
 from tests.kafka.backfill.backfill_driver import computed, program
 from tests.kafka.support import Cluster

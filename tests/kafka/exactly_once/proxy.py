@@ -14,18 +14,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-#: The requests of a commit (also that of a broker to itself), the one that finds the brokers, and the one by which a
-#: member joins and leaves whose tasks the broker assigns, by their numbers in the protocol.
+#: The requests of a commit (also that of a broker to itself), those that it asks for offsets, brokers, coordinators and
+#: transactions, and those by which members say that they live, by their numbers in the protocol.
 APIS = {
-    "Metadata": 3,
     "Produce": 0,
+    "ListOffsets": 2,
+    "Metadata": 3,
     "OffsetCommit": 8,
+    "OffsetFetch": 9,
+    "FindCoordinator": 10,
+    "Heartbeat": 12,
     "InitProducerId": 22,
     "AddPartitionsToTxn": 24,
     "AddOffsetsToTxn": 25,
     "EndTxn": 26,
     "WriteTxnMarkers": 27,
     "TxnOffsetCommit": 28,
+    "DescribeProducers": 61,
+    "DescribeTransactions": 65,
     "StreamsGroupHeartbeat": 88,
 }
 

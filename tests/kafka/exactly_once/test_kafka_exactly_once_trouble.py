@@ -3,6 +3,7 @@ process ends."""
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +27,8 @@ pytestmark = pytest.mark.slow
 
 #: By default, transactions that are too old are looked for every ten seconds.
 ATTENTIVE = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
-#: How long a transaction may take, and a function that takes longer.
+#: How long a transaction may take, and a function that takes longer. These times are the subject, beside the task
+#: timeout: whether a broker has ended a transaction does not end a function.
 TRANSACTION_MS, HANG_S = 1_000, 3
 
 
@@ -102,6 +104,12 @@ def hasty(cluster: Cluster) -> Cluster:
     return cluster
 
 
+def aborted(cluster: Cluster) -> set[tuple[str, int]]:
+    """The transactional ids, with their producer ids, whose last transaction was aborted."""
+    listed = cluster.broker._transactions().transactions(re.compile(".*"))
+    return {(one.transactional_id, one.producer_id) for one in listed if one.state == "CompleteAbort"}
+
+
 def counting(cluster: Cluster, function: Callable[[int], int], **settings: Any) -> App:
     app = cluster.app("counting", statestore_cache_max_bytes=0, commit_interval_ms=500, **settings)
     app.stream("in", key=str, value=int).map_values(function).group_by_key().count(
@@ -114,11 +122,12 @@ def test_a_function_that_takes_longer_than_a_transaction_may_is_reported_and_don
     hasty: Cluster, caplog: pytest.LogCaptureFixture
 ):
     slow = [True]
+    before = aborted(hasty)
 
     def hang(value: int) -> int:
         if value == 50 and slow:
             slow.pop()
-            time.sleep(HANG_S)
+            eventually(lambda: aborted(hasty) - before, "the broker has ended the transaction")
         return value
 
     streams = hasty.start(counting(hasty, hang))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 
 from pystreams.app import App
+from pystreams.broker.kafka import streams_member
+from pystreams.broker.kafka.coordinator import StreamsCoordinator
 from pystreams.runtime.streams import Streams
+from tests.broker.following import LONG_SESSION_MS
 from tests.kafka.exactly_once.proxy import Fate, Fault, Proxy
 from tests.kafka.exactly_once.word_counts import APPLICATION, WordCounts
 from tests.kafka.server import KafkaServer
@@ -60,12 +63,13 @@ def cluster(proxied: tuple[KafkaServer, Proxy], tmp_path: Path) -> Iterator[Clus
         yield cluster
 
 
-def counting(cluster: Cluster) -> App:
+def counting(cluster: Cluster, **settings: Any) -> App:
     app = cluster.app(
         "counting",
         bootstrap_servers=cluster.bootstrap_servers,
         statestore_cache_max_bytes=0,
         **EXACTLY_ONCE,
+        **settings,
     )
     app.stream("in", key=str, value=int).group_by(lambda k, v: k[::-1], key=str).count(
         name="counts"
@@ -180,6 +184,128 @@ def test_a_request_of_a_commit_that_fails_changes_no_result(
     counted.check()
     assert streams.failure is None
     assert fault.hits == fault.count
+
+
+#: What else a commit asks: with what the ids of the clients hold that ask. A thread's member has its transactional id,
+#: the only one in which two numbers follow each other.
+MEMBER, COORDINATORS, PRODUCER, ADMIN = "-1-1", "-transactions", "-producer", "pystreams-admin"
+
+
+def fail(
+    proxy: Proxy,
+    fate: Fate,
+    questions: Sequence[tuple[str, str]],
+    write: Callable[[int], None],
+    *,
+    skip: int = 0,
+    count: int = 2,
+) -> None:
+    """Write, and have questions of the commits that follow fail, ``count`` times each, after ``skip`` others. Whether
+    the application has caught up is not looked up meanwhile: that would be the same requests."""
+    late_before = proxy.delivered_late
+    faults = [proxy.add(Fault(api, fate, client, skip=skip, count=count)) for api, client in questions]
+    write(50)
+    wait_until_hit(*faults)
+    if fate == "late":
+        write_until_late(proxy, late_before + count * len(faults), write)
+
+
+def test_the_ends_of_changelogs_that_a_commit_does_not_learn_change_no_result(
+    cluster: Cluster, proxy: Proxy
+) -> None:
+    """Asked for between the records and the offsets of a transaction; and then, where the leaders are."""
+    counted = Counted(cluster)
+    streams = cluster.start(counting(cluster))
+    counted.write(50)
+    for fate in FATES:
+        caught_up(streams)
+        fail(proxy, fate, [("ListOffsets", ADMIN), ("Metadata", ADMIN)], counted.write)
+    caught_up(streams)
+    counted.check()
+    assert streams.failure is None
+
+
+def test_committed_offsets_that_a_first_commit_does_not_learn_change_no_result(
+    cluster: Cluster, proxy: Proxy
+) -> None:
+    """Before the first commit of a task its offsets are read again; and then, where the group's coordinator is."""
+    counted = Counted(cluster)
+    for fate in FATES:
+        streams = cluster.start(counting(cluster))
+        caught_up(streams)
+        fail(proxy, fate, [("OffsetFetch", MEMBER), ("FindCoordinator", MEMBER)], counted.write)
+        caught_up(streams)
+        assert streams.close(1000 * TIMEOUT_S)
+        assert streams.failure is None
+    counted.check()
+
+
+@pytest.mark.parametrize(
+    ("group_protocol", "heartbeat"), [("classic", "Heartbeat"), ("streams", "StreamsGroupHeartbeat")]
+)
+def test_a_membership_that_a_commit_cannot_confirm_changes_no_result(
+    cluster: Cluster,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    group_protocol: str,
+    heartbeat: str,
+) -> None:
+    """Each commit asks, as after a session without an answer. A classic member sends no other heartbeat so soon."""
+    monkeypatch.setattr(StreamsCoordinator, "doubtful", True)
+    monkeypatch.setattr(streams_member, "_SESSION_TIMEOUT_MS", -1)
+    cluster.broker = cluster.broker_with(
+        exactly_once=True, session_timeout_ms=LONG_SESSION_MS, heartbeat_interval_ms=LONG_SESSION_MS // 3
+    )
+    counted = Counted(cluster)
+    streams = cluster.start(counting(cluster, group_protocol=group_protocol))
+    for fate in FATES:
+        caught_up(streams)
+        fail(proxy, fate, [(heartbeat, MEMBER), ("FindCoordinator", MEMBER)], counted.write)
+    caught_up(streams)
+    counted.check()
+    assert streams.failure is None
+
+
+@pytest.mark.parametrize("skip", [0, 1], ids=["of-the-transaction", "of-the-group"])
+def test_coordinators_that_a_commit_does_not_find_change_no_result(
+    cluster: Cluster, proxy: Proxy, skip: int
+) -> None:
+    """That of the transaction is looked up before the offsets are announced, that of the group afterwards, if they have
+    been forgotten because something had failed."""
+    broker: Any = cluster.broker
+    counted = Counted(cluster)
+    streams = cluster.start(counting(cluster))
+    for fate in FATES:
+        caught_up(streams)
+        broker._transactions().forget_coordinators()
+        fail(proxy, fate, [("FindCoordinator", COORDINATORS)], counted.write, skip=skip)
+    caught_up(streams)
+    counted.check()
+    assert streams.failure is None
+
+
+def test_questions_about_the_last_transaction_that_fail_change_no_result(
+    cluster: Cluster, proxy: Proxy
+) -> None:
+    """After a commit with a lost connection another client takes the transactional id over, once it is known that
+    nothing of the last transaction hangs."""
+    counted = Counted(cluster)
+    streams = cluster.start(counting(cluster))
+    counted.write(50)
+    for fate in FATES:
+        caught_up(streams)
+        proxy.add(Fault("Produce", "lost", PRODUCER))
+        questions = [
+            *(
+                (api, COORDINATORS)
+                for api in ("FindCoordinator", "DescribeTransactions", "DescribeProducers")
+            ),
+            *((api, PRODUCER) for api in ("FindCoordinator", "InitProducerId")),
+        ]
+        fail(proxy, fate, questions, counted.write, count=1)
+    caught_up(streams)
+    counted.check()
+    assert streams.failure is None
 
 
 @pytest.mark.parametrize(

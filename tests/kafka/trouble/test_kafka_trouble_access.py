@@ -21,12 +21,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pystreams.backfill.handover.hand_over import hand_over, published_manifest
+from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.sources import KafkaSource
 from pystreams.cli.terminal.exits import Exit
 from pystreams.errors import BrokerError, StreamsError
 from tests.backfill.kit import Backfill
-from tests.backfill.live import append, create, raw
+from tests.backfill.live import append, create, published_manifest, raw
 from tests.backfill.programs import history, word_count
 from tests.kafka.backfill.test_backfill_versions import CHANGELOG, PAST, computed, program
 from tests.kafka.server import ROOT, free_port

@@ -17,6 +17,8 @@ from pystreams.app import App
 from pystreams.ids import TopicPartition
 from tests.live.support import Log, eventually, run_to_the_end
 
+#: Values that take no time, and values that take a second each. The time is the subject: whoever waits for one slow
+#: value is done long before half a minute is over, and whoever waits for all is not.
 FAST, SLOW = 20_000, 60
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -199,7 +199,7 @@ def holder(log: Log, written: dict[str, str]) -> Iterator[subprocess.Popen[str]]
 def test_a_directory_that_a_living_process_holds_is_waited_for_and_the_wait_is_reported(
     log: Log, written: dict[str, str], holder: Any, caplog: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("pystreams.runtime.tasks.task_manager.LOCK_WARNING_MS", 50)
+    monkeypatch.setattr("pystreams.runtime.tasks.abstract_task.LOCK_WARNING_MS", 50)
     caplog.set_level(logging.WARNING)
     log.write("in", [(key, "new", 2) for key in written], value=str)
     streams = log.start(last(log))

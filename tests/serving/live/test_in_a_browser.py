@@ -312,7 +312,7 @@ def test_a_tab_that_is_not_seen_asks_nothing(visit):
         page = visit(server.address)
         eventually(lambda: counted.looks > 2)
         hide(page, hidden=True)
-        eventually(lambda: server._live_page.events.is_idle)
+        eventually(lambda: server._live_page.events._open == 0)
         looks = counted.looks
         # A stream that was open would have had events within this time.
         page.wait_for_timeout(3_000)
@@ -320,7 +320,7 @@ def test_a_tab_that_is_not_seen_asks_nothing(visit):
         hide(page, hidden=False)
         eventually(lambda: counted.looks > looks)
         page.close()
-        eventually(lambda: server._live_page.events.is_idle)
+        eventually(lambda: server._live_page.events._open == 0)
 
 
 def test_the_state_can_be_read_without_scripts(log, visit):

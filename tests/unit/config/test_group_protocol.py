@@ -3,14 +3,20 @@ does."""
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pystreams.app import App
+from pystreams.broker.embedded import EmbeddedBroker
+from pystreams.broker.port import TopicSpec
 from pystreams.config import StreamsConfig
 from pystreams.errors import ConfigError
+from pystreams.runtime.streams import Streams
 
-OF_THE_GROUP = {
+OF_THE_GROUP: dict[str, tuple[Any, str]] = {
     "num_standby_replicas": (2, "streams.num.standby.replicas=2"),
     "session_timeout_ms": (60_000, "streams.session.timeout.ms=60000"),
     "heartbeat_interval_ms": (4_000, "streams.heartbeat.interval.ms=4000"),
@@ -27,8 +33,10 @@ MISSING = {
 }
 
 
-def config(**settings: Any) -> StreamsConfig:
-    return StreamsConfig.of(application_id="shop", group_protocol="streams", **settings)
+def config(bootstrap_servers: str | None = "broker:9092", **settings: Any) -> StreamsConfig:
+    return StreamsConfig.of(
+        application_id="shop", group_protocol="streams", bootstrap_servers=bootstrap_servers, **settings
+    )
 
 
 def test_alone_it_is_accepted():
@@ -57,3 +65,22 @@ def test_tags_are_refused():
 
 def test_defaults_that_are_given_are_accepted():
     assert config(session_timeout_ms=45_000, num_standby_replicas=0).group_protocol == "streams"
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, (value, _) in OF_THE_GROUP.items()])
+def test_on_the_embedded_log_the_settings_have_an_effect_and_are_accepted(name: str, value: int):
+    on_the_embedded_log = config(bootstrap_servers=None, **{name: value})
+    assert getattr(on_the_embedded_log, name) == value
+    with pytest.raises(ConfigError, match=f"{name} has no effect"):
+        on_the_embedded_log.override({"bootstrap_servers": "broker:9092"})
+
+
+def test_a_given_broker_that_can_assign_tasks_is_asked_for_as_much(tmp_path: Path):
+    app = App("shop", group_protocol="streams", num_standby_replicas=1, state_dir=tmp_path / "state")
+    app.stream("in", key=str, value=int).to("out")
+    with closing(EmbeddedBroker(tmp_path / "log.db")) as broker, closing(broker.admin()) as admin:
+        admin.create_topics([TopicSpec("in", 1, {}), TopicSpec("out", 1, {})])
+        Streams(app, broker=broker).run(until_caught_up=True)
+        broker.assigns_tasks = True  # type: ignore[misc]
+        with pytest.raises(ConfigError, match="num_standby_replicas has no effect"):
+            Streams(app, broker=broker).run(until_caught_up=True)

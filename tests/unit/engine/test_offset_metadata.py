@@ -1,4 +1,5 @@
-"""The text beside committed offsets is Java's, and own entries are believed only where they are fresh."""
+"""The text beside committed offsets is Java's, that of older versions is read, and own entries are believed only where
+they are fresh."""
 
 from __future__ import annotations
 
@@ -95,3 +96,28 @@ def test_without_commits_there_is_no_time() -> None:
     merged = merge_committed({})
     assert merged.positions == {}
     assert merged.stream_time == -1
+
+
+#: What older versions have written: entries in Java's form, and numbers of many steps in the dense form behind those of
+#: Java. These texts stay as they are.
+ENTRIES_1 = (
+    "AgAAAAAAAABkAAAABAAAAAd3aW5lbWl0AAAAAAAAADIAAAAIcHkvL3RpbWUAAAAAAAAAUAAAABJweS9hZ2cvc3RyZWFtX3RpbWUA"
+    "AAAAAAAAZAAAAAlweS9hdC9hLzAAAAAAAAAABQ=="
+)
+DENSE_1 = (
+    "AgAAAAAAAABkAAAAAgAAAAd3aW5lbWl0AAAAAAAAADIAAAAJcHkvYXQvYS8wAAAAAAAAAAVweQFp2u5ZY2BgCGAIK6jUx2khyE4kDTZS"
+    "hqhcI1SuMSrXBJVriso1Q+Wao3ItULmWyFwrGcPB6Syjweks48HpLJPB6SzTwekss8HpLPPB6CyGQQ6YqWyeGZXNe0tl87ZS2bwAakcI"
+    "E3UBAA=="
+)
+_STEPS = {f"py/KSTREAM-AGGREGATE-{step:010}/stream_time": 1_767_225_600_000 + step for step in range(80)}
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [(ENTRIES_1, {"py//time": 80, "py/agg/stream_time": 100}), (DENSE_1, _STEPS)],
+    ids=["entries", "dense"],
+)
+def test_text_of_an_older_version_is_read(text: str, own: dict[str, int]) -> None:
+    merged = merge_committed({A: CommittedOffset(5, text)})
+    assert (merged.positions, merged.partition_times) == ({A: 5}, {A: 100})
+    assert (merged.own, merged.foreign) == (own, {"winemit": 50})

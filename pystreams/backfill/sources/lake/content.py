@@ -1,6 +1,6 @@
 """The note in a table's properties that says what was archived: topics, and ranges of offsets with or without records.
 
-The rows alone do not say it: after compaction or aborted transactions, a hole between offsets is no loss.
+The rows alone do not show this, because a hole between offsets may come from compaction or aborted transactions.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ COMMIT: Final = f"{PROPERTY}.commit"
 class IcebergArchive(LakeArchive):
     """An archive that ``pystreams archive --format iceberg`` has written. ``path`` is ``CATALOG.NAMESPACE.TABLE``.
 
-    Where the catalog is, pyiceberg's configuration says (``~/.pyiceberg.yaml``, ``PYICEBERG_CATALOG__LAKE__URI``), or
-    ``properties`` do, as ``pyiceberg.catalog.load_catalog`` takes them.
+    The place of the catalog comes from pyiceberg's configuration (``~/.pyiceberg.yaml``,
+    ``PYICEBERG_CATALOG__LAKE__URI``), or from ``properties``, which are those of ``pyiceberg.catalog.load_catalog``.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict, repr=False, kw_only=True)
@@ -92,7 +92,8 @@ def catalog_of(name: str, properties: Mapping[str, str]) -> tuple[Catalog, tuple
 
 @contextmanager
 def asking(catalog: str) -> Iterator[None]:
-    """While a catalog is asked. Raises ``ConfigError`` for whatever it raises: each kind has errors of its own."""
+    """A context for requests to a catalog. Raises ``ConfigError`` for all of its errors, because each kind of catalog
+    has its own."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The libraries of tables: whether they are installed, and what they say when something fails, for people."""
+"""The libraries of tables: checks that they are installed, and turns their errors into messages for people."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def require_package(name: str, extra: str) -> None:
 
 
 def reason(error: Exception) -> str:
-    """The first line of an error, for people: without what may be secret."""
+    """The first line of an error, for people, without secrets."""
     line = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {_QUERY.sub('', shown(line))}"
 
 
 @contextmanager
 def reading(table: str) -> Iterator[None]:
-    """While a library reads a table. Raises ``StateError`` for whatever it raises: each store has errors of its own."""
+    """A context in which a library reads a table. Raises ``StateError`` for all of its errors, because each storage has
+    its own."""
     with _using(table, "the table cannot be read", "correct that, and run it again"):
         yield
 

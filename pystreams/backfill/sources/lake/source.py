@@ -1,4 +1,4 @@
-"""An archive in a table: the table says which files count, and its files may be of anybody who compacts it."""
+"""An archive in a table: the table lists the valid files, which other programs may have rewritten by compaction."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class LakeArchive(ParquetSource):
 
 
 def _inside(rows: Arrow, input: InputRange) -> Arrow:
-    """The rows of the range, in whatever order they are."""
+    """The rows of the range, in any order."""
     offsets = rows.column("offset")
     return rows.filter(pc.and_(pc.greater_equal(offsets, input.start), pc.less_equal(offsets, input.end - 1)))
 

@@ -54,7 +54,7 @@ class SourceText:
 
 
 def parse_source(text: str) -> SourceText:
-    """``[TOPIC=]KIND[:PLACE]``. Raises ``ConfigError`` for anything else."""
+    """``[TOPIC=]KIND[:PLACE]``. Raises ``ConfigError`` for another text."""
     before, equals, after = text.partition("=")
     # An archive's folders may be called topic=orders: a path before the sign does not name a topic.
     named = bool(equals) and not re.search(r"[:/\\]", before)

@@ -118,7 +118,7 @@ def note_handed_over(place: str, application_id: str, reference: str, *, before:
 
 
 def note_joins_in_vain(manifest: Manifest) -> None:
-    """If many records of a join have found nothing, and none anything, print what to look at."""
+    """If many records of a join have found no match, and none has found one, print advice."""
     from pystreams.backfill.compute.summary import joins_in_vain_sentences
 
     for sentence in joins_in_vain_sentences(manifest):

@@ -15,6 +15,7 @@ from pystreams.cli.records.formats import FORMAT_NAMES, format_named
 from pystreams.cli.terminal.console import note, show_table
 from pystreams.cli.terminal.exits import Exit
 from pystreams.errors import StreamsError
+from pystreams.plural import plural
 from pystreams.times import read_time
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def replay(
             done = "Nothing is left to replay."
         else:
             if not yes:
-                typer.confirm(f"Replay {plan.total:,} record{_plural(plan.total)}?", abort=True, err=True)
+                typer.confirm(f"Replay {plan.total:,} {plural(plan.total, 'record')}?", abort=True, err=True)
             create_marks(admin, letters.topic)
             with closing(Writing(letters, chosen, targets, admin)) as writing:
                 done = _write(writing)
@@ -290,7 +291,7 @@ def _show_plan(plan: ReplayPlan) -> None:
 
 
 def _write(writing: Writing) -> str:
-    """Write, and return what the last line says."""
+    """Write the records, and return the text of the last line."""
     from pystreams.cli.commands.dlq.plan import counted
 
     go_on = "the same command replays the others"
@@ -309,7 +310,3 @@ def _left_out(plan: ReplayPlan) -> str:
     """The records that were left out, for the last line."""
     texts = [f" Left out: {n:,} {why.value}." for why, n in plan.skipped.items()]
     return (f" Replayed before: {plan.replayed_before:,}." if plan.replayed_before else "") + "".join(texts)
-
-
-def _plural(count: int) -> str:
-    return "" if count == 1 else "s"

@@ -18,6 +18,7 @@ from pystreams.ids import TopicPartition
 from pystreams.log.output import DoubtfulTimes
 from pystreams.log.topics import existing_topic
 from pystreams.partitioning import partition_for_key
+from pystreams.plural import plural
 from pystreams.times import spell_ms
 
 
@@ -64,7 +65,8 @@ class Targets:
         return TopicPartition(topic.name, number)
 
     def check_growth(self) -> None:
-        """Raise ``TopicError`` if a topic has more partitions than when its records came, and nobody has chosen."""
+        """Raise ``TopicError`` if a topic has more partitions than when its records came, and the user has not chosen
+        how to partition."""
         for growth in self._growth.values():
             growth.check(self._where)
 
@@ -134,7 +136,7 @@ class ReplayPlan:
             return ""
         records = self.late.total()
         were = "1 record was" if records == 1 else f"{records:,} records were"
-        steps = f"step{'' if len(self.late) == 1 else 's'} {', '.join(sorted(self.late))}"
+        steps = f"{plural(len(self.late), 'step')} {', '.join(sorted(self.late))}"
         return (
             f"{were} too late for {steps}. The same application will find them too late again: its time does not "
             f"go back. Give it a longer grace first ({spell_ms(self.late_grace_ms)} was needed then, more is now), or "
@@ -195,5 +197,5 @@ def counted(records: Mapping[str, int]) -> str:
     if not records:
         return "no records"
     (topic, first), *others = sorted(records.items())
-    texts = [f"{first:,} record{'' if first == 1 else 's'} to {topic}"]
+    texts = [f"{first:,} {plural(first, 'record')} to {topic}"]
     return ", ".join(texts + [f"{number:,} to {name}" for name, number in others])

@@ -14,6 +14,7 @@ from pystreams.ids import TopicPartition
 from pystreams.log.positions import read_batches
 from pystreams.log.topics import existing_topic, partitions_of
 from pystreams.nearest import listing
+from pystreams.plural import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,4 +116,4 @@ def none_chosen(letters: Letters, seen: Seen) -> str:
 
 def _listing(what: str, names: set[str]) -> str:
     shown = listing(name or "(unknown)" for name in names)
-    return f"the {what}{'' if len(names) == 1 else 's'} {shown}"
+    return f"the {plural(len(names), what)} {shown}"

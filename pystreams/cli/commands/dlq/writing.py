@@ -43,7 +43,7 @@ class Writing:
         self._marks = Marks(letters.topic_id)
 
     def close(self) -> None:
-        """Forget what was replayed."""
+        """Release the marks of replayed records."""
         self._marks.close()
 
     def run(self) -> None:

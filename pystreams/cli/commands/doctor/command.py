@@ -17,6 +17,7 @@ from pystreams.cli.options import (
 )
 from pystreams.cli.terminal.console import note, output
 from pystreams.cli.terminal.exits import Exit
+from pystreams.plural import counted
 
 if TYPE_CHECKING:
     from pystreams.cli.commands.doctor.finding import Finding
@@ -41,7 +42,7 @@ def doctor(
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
     from pystreams.cli.commands.doctor.examination import Examination
-    from pystreams.cli.commands.doctor.finding import Level, counted
+    from pystreams.cli.commands.doctor.finding import Level
 
     app = load_application(application)
     flags = flags_of_place(application_id, state_dir, embedded_log, bootstrap_servers)

@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pystreams.cli.commands.doctor import log_checks, machine
-from pystreams.cli.commands.doctor.finding import Finding, bad, counted, good
+from pystreams.cli.commands.doctor.finding import Finding, bad, good
 from pystreams.errors import StreamsError
+from pystreams.plural import counted
 
 if TYPE_CHECKING:
     from pystreams.broker.port import Admin, Broker

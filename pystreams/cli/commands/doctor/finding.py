@@ -39,18 +39,13 @@ def remark(subject: str, text: str, hint: str = "") -> Finding:
 
 
 def bad(subject: str, error: StreamsError) -> Finding:
-    """Something with which the application would not start, or not go on."""
+    """A problem with which the application would not start, or would fail later."""
     parts = [error.what, *(part for part in (error.where, error.why) if part)]
     return Finding(Level.BAD, subject, "; ".join(parts), error.hint)
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number of things: ``1 task``, ``2 tasks``."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 class Warnings(logging.Handler):
-    """Collects what the checks of a start would write to the log as warnings."""
+    """Collects the warnings that the checks of a start would log."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, cast
 
-from pystreams.cli.commands.doctor.finding import Finding, counted, good, remark, warnings_of
+from pystreams.cli.commands.doctor.finding import Finding, good, remark, warnings_of
 from pystreams.clock import SystemClock
 from pystreams.errors import BrokerUnavailableError
 from pystreams.nearest import listing
+from pystreams.plural import counted
 from pystreams.topics.topic_plan import TopicPlan, plan_topics
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def addresses(config: StreamsConfig) -> Iterator[Finding]:
 
 
 def cluster(admin: Admin, broker: Broker, config: StreamsConfig) -> Iterator[Finding]:
-    """The log, and whether it can do what the settings ask for."""
+    """The log, and whether it supports the settings."""
     if not config.on_kafka:
         yield good("log", broker.description)
         return
@@ -104,7 +105,7 @@ def topics(
 def retention(
     plan: TopicPlan, admin: Admin, built: BuiltTopology, config: StreamsConfig, broker: Broker
 ) -> Iterator[Finding]:
-    """Whether topics would delete what is written. Raises ``RetentionError``."""
+    """Whether topics would delete the written records. Raises ``RetentionError``."""
     from pystreams.runtime.startup.retention_check import check_retention
 
     with (
@@ -164,7 +165,7 @@ def broker_clock(admin: Admin, config: StreamsConfig) -> Iterator[Finding]:
     after_ms = clock.now_ms()
     if theirs_ms is None:
         return
-    # Between the question and the answer nobody knows when they looked at their clock.
+    # The broker may have read its clock at any time between the request and the answer.
     apart_ms = max(before_ms - theirs_ms, theirs_ms - after_ms, 0)
     if apart_ms <= _CLOCKS_APART_MS:
         yield good(

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pystreams.cli.commands.doctor.finding import Finding, counted, good, remark
+from pystreams.cli.commands.doctor.finding import Finding, good, remark
 from pystreams.distribution import __version__
 from pystreams.errors import StateError
+from pystreams.plural import counted
 
 if TYPE_CHECKING:
     from pystreams.config import StreamsConfig
@@ -23,7 +24,7 @@ _GIB: Final = 1024 * _MIB
 #: RocksDB keeps every file open: tens of them for each task, with much state.
 _FILES_FOR_TASK: Final = 50
 _FILES_BESIDES: Final = 1_000
-#: Python, libraries and what the program itself holds need memory, too.
+#: Python, libraries and the objects of the program need memory, too.
 _STATE_SHARE_MAX: Final = 0.5
 _FREE_BYTES_MIN: Final = _GIB
 _CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")

@@ -64,7 +64,7 @@ UrlsOption: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """How a command shows what it sees: a table, notes before it, JSON."""
+    """The ways in which a command shows its result: a table, notes before it, JSON."""
 
     columns: Sequence[str]
     rows: Callable[[Look], list[list[str]]]

@@ -55,7 +55,7 @@ class Restore(NamedTuple):
 
 
 class Restores:
-    """Finds the rates of restores: what is left now, beside what was left at the look before."""
+    """Computes the rates of restores, from the remaining offsets now and at the previous look."""
 
     def __init__(self) -> None:
         self._before: dict[tuple[str, str], tuple[int, int]] = {}

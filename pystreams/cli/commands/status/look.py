@@ -22,7 +22,8 @@ _RATE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """``status`` is what the log at ``place`` knows, ``instances`` what those say that were asked."""
+    """``status`` is the state in the log at ``place``, ``instances`` are the answers of the instances that were
+    asked."""
 
     status: ApplicationStatus
     place: str

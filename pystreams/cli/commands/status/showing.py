@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from pystreams.nearest import listing
+from pystreams.plural import counted
 from pystreams.times import show_duration
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _FINGERPRINT_CHARACTERS: Final = 8
 
 
 def status_rows(look: Look) -> list[list[str]]:
-    """A row for each stream thread, and one for the tasks that nobody has."""
+    """A row for each stream thread, and one for the tasks that no thread has."""
     status = look.status
     rows = [
         [
@@ -70,8 +71,8 @@ def headline(look: Look, rate: float | None) -> str:
     state = "is rebalancing" if status.rebalancing else "runs"
     speed = "" if rate is None else f", {rate:,.0f} are committed in a second"
     return (
-        f"{status.application_id} {state} on {place}: {_count(len(status.members), 'thread')} in "
-        f"{_count(processes, 'process', 'processes')}, {_count(len(status.tasks), 'task')}. "
+        f"{status.application_id} {state} on {place}: {counted(len(status.members), 'thread')} in "
+        f"{counted(processes, 'process', 'processes')}, {counted(len(status.tasks), 'task')}. "
         f"{_waiting(status)}{speed}."
     )
 
@@ -113,7 +114,7 @@ def _versions(member: MemberStatus) -> str:
 
 
 def _restore_line(restore: Restore) -> str:
-    left = f"{restore.task} restores {listing(restore.stores)}: {_count(restore.remaining, 'record')} left"
+    left = f"{restore.task} restores {listing(restore.stores)}: {counted(restore.remaining, 'record')} left"
     if restore.rate is not None:
         left += f", {restore.rate:,.0f} in a second"
     return left + ("." if restore.eta_s is None else f", about {show_duration(max(1, restore.eta_s))} to go.")
@@ -217,7 +218,3 @@ def _waiting(status: ApplicationStatus) -> str:
             return "1 record waits"
         case lag:
             return f"{lag:,} records wait"
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -37,7 +37,7 @@ def thread_rows(look: Look) -> list[list[str]]:
 
 
 def silent_notes(look: Look) -> Iterator[str]:
-    """Of whom it is not known what they are at, and why."""
+    """Notes about threads whose activity is not known, with the reason."""
     for url, why in look.instances.silent.items():
         yield f"{url} does not say what its threads are at: {why}."
     if not look.instances.clients and not look.instances.silent and look.status.members:

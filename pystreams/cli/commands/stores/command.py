@@ -20,7 +20,7 @@ from pystreams.cli.options import (
     SetOption,
     flags_of_place,
 )
-from pystreams.cli.terminal.console import note, print_json, show_table
+from pystreams.cli.terminal.console import note, print_json, show_table, text_or_json
 from pystreams.errors import ConfigError
 from pystreams.serving.token import read_token
 
@@ -119,7 +119,7 @@ def get(
     elif "entries" in found:
         _show(found["entries"])
     else:
-        print(_text(found["value"]))
+        print(text_or_json(found["value"]))
 
 
 def scan(
@@ -212,8 +212,4 @@ def _found(application: str, setting: list[str] | None, place: dict[str, Any]) -
 def _show(entries: list[dict[str, Any]]) -> None:
     """A column for each field."""
     names = list(dict.fromkeys(name for entry in entries for name in entry))
-    show_table(names, [[_text(entry.get(name)) for name in names] for entry in entries])
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    show_table(names, [[text_or_json(entry.get(name)) for name in names] for entry in entries])

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pystreams.cli.commands.backfill.report import show_rows
-from pystreams.cli.terminal.console import note, output
+from pystreams.cli.terminal.console import note, output, text_or_json
+from pystreams.plural import counted
 
 if TYPE_CHECKING:
     from pystreams.backfill.compute.backfill_result import BackfillResult
@@ -72,7 +73,8 @@ def note_outcome(verified: Verified) -> None:
     counts = verified.counts
     if counts.since:
         note(
-            f"{_keys(counts.since)} changed since the moment that was compared, and {_were(counts.since)} left out."
+            f"{counted(counts.since, 'key')} changed since the moment that was compared, "
+            f"and {_were(counts.since)} left out."
         )
     if not verified.equal and not verified.atomic:
         note(
@@ -83,18 +85,18 @@ def note_outcome(verified: Verified) -> None:
         note("Nothing was compared: verify when the application has less to do, or stop it.")
         return
     if verified.equal:
-        note(f"Equal: {_keys(counts.compared)} {_were(counts.compared)} compared.")
+        note(f"Equal: {counted(counts.compared, 'key')} {_were(counts.compared)} compared.")
         return
     per_store = ", ".join(
         f"{one.counts.different:,} in store {name}"
         for name, one in verified.stores.items()
         if one.counts.different
     )
-    note(f"Different: {counts.different:,} of {_keys(counts.compared)} ({per_store}).")
+    note(f"Different: {counts.different:,} of {counted(counts.compared, 'key')} ({per_store}).")
 
 
 def _store_table(verified: Verified) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows. People who look at a screen get no columns of zeros."""
+    """Columns and rows. On a screen, columns of zeros are left out."""
     rows = [[name, *_counts(one.counts)] for name, one in verified.stores.items()]
     if not output().is_terminal:
         return _STORE_COLUMNS, rows
@@ -120,22 +122,18 @@ def _counts(counts: StoreCounts) -> list[str]:
     return [f"{number:,}" for number in numbers]
 
 
-def _keys(count: int) -> str:
-    return f"{count:,} key{'' if count == 1 else 's'}"
-
-
 def _were(count: int) -> str:
     return "was" if count == 1 else "were"
 
 
 def _key(shown: ShownDifference) -> str:
     """The key, with the times of a window or session."""
-    return " ".join([_text(shown.key), *(["…".join(shown.times.values())] if shown.times else [])])
+    return " ".join([text_or_json(shown.key), *(["…".join(shown.times.values())] if shown.times else [])])
 
 
 def _sides(shown: ShownDifference) -> list[str]:
     """Live and history. Timestamps are shown where they differ, headers where nothing else does."""
-    bare = [[_text(entry["value"]) for entry in side] for side in (shown.live, shown.history)]
+    bare = [[text_or_json(entry["value"]) for entry in side] for side in (shown.live, shown.history)]
     alike = bare[0] == bare[1]
     return [_side(side, whole=alike) for side in (shown.live, shown.history)]
 
@@ -147,12 +145,8 @@ def _side(entries: Sequence[dict[str, Any]], *, whole: bool) -> str:
 
 
 def _entry(entry: dict[str, Any], *, whole: bool) -> str:
-    value = "deleted" if entry["value"] is None else _text(entry["value"])
+    value = "deleted" if entry["value"] is None else text_or_json(entry["value"])
     if not whole:
         return value
     headers = f" headers {json.dumps(entry['headers'], ensure_ascii=False)}" if "headers" in entry else ""
     return f"{value} at {entry['timestamp']}{headers}"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -114,12 +114,12 @@ class Channel:
 
     def send_rest(self) -> None:
         """Send what did not fit of the last message, as far as it fits now."""
-        # Whoever reads from the channel learns that the other side is gone.
+        # A reader of the channel notices that the other side is gone.
         with self._sending, suppress(OSError, ValueError):
             self._flush(0)
 
     def _flush(self, timeout_s: float | None) -> bool:
-        """Send what is left; True if nothing is any more."""
+        """Send the remaining data; returns whether all of it was sent."""
         while self._unsent:
             _, writable, _ = select.select([], [self.socket], [], timeout_s)
             if not writable:

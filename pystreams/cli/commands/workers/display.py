@@ -151,7 +151,7 @@ _INTERNAL, _STANDBYS, _STANDBY_LAG = "internal", "standbys", "their lag"
 
 
 def _further(summary: Summary) -> list[str]:
-    """The columns that are only there if they have something to show."""
+    """The columns that are only shown if they have content."""
     internal = [_INTERNAL] if summary.internal_records else []
     return internal + ([_STANDBYS, _STANDBY_LAG] if summary.standbys else [])
 

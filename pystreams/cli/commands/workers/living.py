@@ -36,7 +36,7 @@ class LivingWorker:
         self.is_silent_about_lag = False
         self.has_ended = False
         self._answers: dict[type[Answer], Answer] = {}
-        #: When it was asked for what it has not answered yet, by a monotonic clock.
+        #: The times (monotonic) of the requests that it has not answered yet.
         self._asked_ms: dict[type[Answer], float] = {}
 
     def last(self, kind: type[A]) -> A | None:

@@ -22,13 +22,14 @@ from pystreams.cli.stacks import on_stacks_request
 from pystreams.cli.terminal.console import EnduringStream
 from pystreams.cli.terminal.exits import Exit
 from pystreams.cli.terminal.journal import parted
-from pystreams.cli.terminal.last_line import LastCounts, counted, log_last_line
+from pystreams.cli.terminal.last_line import LastCounts, log_last_line
 from pystreams.cli.terminal.logs import LogOptions, command_log, json_of_worker
 from pystreams.cli.terminal.show_error import on_the_same_log, show_parts
 from pystreams.cli.watching import WatchOptions, shown
 from pystreams.clock import Clock, SystemClock
 from pystreams.meter import Meter
 from pystreams.metrics import Sample, names
+from pystreams.plural import counted
 from pystreams.runtime.health import Health
 from pystreams.runtime.signals import stop_on_signals
 from pystreams.runtime.supervisor.supervision import Instruction, Kill, Note, Start, Stop, Supervision
@@ -85,7 +86,7 @@ class Supervisor:
         self._clock = clock
         #: The workers that have a process, by number.
         self._living: dict[int, LivingWorker] = {}
-        #: Held where answers come in, and where somebody waits for them.
+        #: Guards the answers: held when one arrives, and by threads that wait for them.
         self._heard = threading.Condition()
         self._selector = selectors.DefaultSelector()
 
@@ -258,7 +259,7 @@ class Supervisor:
         return [key.data for key in self._selector.get_map().values() if key.data.worker is worker]
 
     def _read_what_is_there(self, wait_s: float, only: LivingWorker | None = None) -> bool:
-        """Read the pipes and channels of one worker or of all; True if there was anything to read."""
+        """Read the pipes and channels of one worker or of all; returns whether there was any data."""
         found = False
         for key, _ in self._selector.select(wait_s):
             source: _Source = key.data

@@ -54,7 +54,7 @@ ORPHAN_TIMEOUT_S = 30.0
 
 _REPORT_INTERVAL_S = 0.2
 
-#: The number of reports from one with metrics to the next. Metrics are larger, and nobody looks at them that often.
+#: Every how many reports there are metrics, too. Metrics are larger, and are not needed that often.
 _REPORTS_PER_MEASURED = 10
 
 #: A look waits at most this long for a supervisor that does not read. The next look will be newer.
@@ -104,7 +104,7 @@ class Leash:
             else:
                 self._end_the_work()
         self._end_the_work()
-        # The supervisor is gone, and nobody reads our output: writing must not fail during the last commit.
+        # The supervisor is gone, so nothing reads the output: writing it must not fail during the last commit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for descriptor in (1, 2):
             os.dup2(nowhere, descriptor)

@@ -44,3 +44,13 @@ def test_a_group_that_was_deleted_counts_from_1_again() -> None:
     assert client.whereabouts == places("old")
     client.heard(1, places("new"))
     assert client.whereabouts == places("new")
+
+
+def test_the_members_of_the_client_are_those_of_its_threads_that_live() -> None:
+    client = ClientInGroup()
+    client.joined("t1", "m1")
+    client.joined("t2", "m2")
+    client.joined("t1", "m3")
+    assert sorted(client.member_ids()) == ["m2", "m3"]
+    client.leave("t2")
+    assert client.member_ids() == ["m3"]

@@ -1,5 +1,5 @@
-"""What members tell each other comes back from its bytes, and bytes that are nothing of the kind are refused with a
-reason, before they fill the memory."""
+"""What members tell each other comes back from its bytes, also from those of older versions, and bytes that are nothing
+of the kind are refused with a reason, before they fill the memory."""
 
 from __future__ import annotations
 
@@ -64,6 +64,23 @@ whereabouts = st.builds(
     by_subtopology,
     st.dictionaries(small, st.lists(st.lists(small, max_size=3))),
 )
+#: What older versions have written, with a value in each field. These bytes stay as they are.
+SUBSCRIPTION_1 = (
+    b"\x01\xde\x00\x10\xabfingerprint\xabfingerprint\xaaprocess_id\xa7process\xa6thread\xa6thread"
+    b"\xa7reached\x81\x00\x81\x01\x02\xa8standbys\x81\x00\x91\x03\xa6coming\x81\x01\x91\x04"
+    b"\xa9restoring\x81\x00\x92\x05\x06\xa4tags\x81\xa4zone\xa1a\xa4rack\xa4rack\xa8shutdown\xc3"
+    b"\xa8topology\xc4\x08topology\xa8endpoint\xa6host:1\xa9pystreams\xa30.1\xa6python\xa43.11"
+    b'\xa7on_disk\xc4\x18x\xda\x9b\xd4\xc40\x91\x91i"\xf3\x11\x01\x06d\xc0\xc8\xae\x03\x00C\x89\x03E'
+    b"\xa6worker\x02"
+)
+ASSIGNMENT_1 = (
+    b"\x01\x8e\xa5tasks\x03\xa7members\x02\xa5error\xa5error\xa8topology\xc4\x08topology\xa8shutdown\xc3"
+    b"\xa7threads\x91\xa3one\xa6owners\x81\x00\x92\x00\xff\xa8standbys\x81\x00\x91\x01\xa7awaited\x81\x00\x91\x02"
+    b"\xa6coming\x81\x01\x91\x03\xacfollow_up_ms\xcd\x01\xf4\xa9endpoints\x91\xa6host:1"
+    b"\xa9followers\x81\x00\x92\x91\x00\x90"
+    b"\xabwhereabouts\xc4)x\xda\x9b2iq~^\xea\xe2\x92\xf2\xfcI\xcb2\xf2\x8bK\xac\x0c\x1742Lf\xf8\xcf\x08$'2"
+    b"N\x98\xc8\x00\x00\x03l\r\xe5"
+)
 BOMB = zlib.compress(bytes(2**26))
 OTHERS: list[bytes] = [
     b"no deflated bytes",
@@ -107,6 +124,53 @@ def test_where_all_tasks_are_comes_back_in_both_forms(where: Whereabouts) -> Non
     deflated = AssignmentInfo(whereabouts=pack_whereabouts(where))
     for info in (plain, deflated):
         assert whereabouts_of(decode_assignment_info(encode(info))) == where
+
+
+def test_a_subscription_of_an_older_version_is_read() -> None:
+    said = decode_subscription(SUBSCRIPTION_1)
+    assert msgspec.structs.replace(said, on_disk=b"") == Subscription(
+        fingerprint="fingerprint",
+        process_id="process",
+        thread="thread",
+        reached={0: {1: 2}},
+        standbys={0: [3]},
+        coming={1: [4]},
+        restoring={0: [5, 6]},
+        tags={"zone": "a"},
+        rack="rack",
+        shutdown=True,
+        topology=b"topology",
+        endpoint="host:1",
+        pystreams="0.1",
+        python="3.11",
+        worker=2,
+    )
+    assert state_of(said) == {TaskId(0, 1): 2, TaskId(2, 3): 300}
+
+
+def test_an_assignment_of_an_older_version_is_read() -> None:
+    info = decode_assignment_info(ASSIGNMENT_1)
+    assert msgspec.structs.replace(info, whereabouts=b"") == AssignmentInfo(
+        tasks=3,
+        members=2,
+        error="error",
+        topology=b"topology",
+        shutdown=True,
+        threads=["one"],
+        owners={0: [0, -1]},
+        standbys={0: [1]},
+        awaited={0: [2]},
+        coming={1: [3]},
+        follow_up_ms=500,
+        endpoints=["host:1"],
+        followers={0: [[0], []]},
+    )
+    assert whereabouts_of(info) == Whereabouts(
+        threads=["one", "two"],
+        endpoints=["host:1", ""],
+        owners={0: [0, -1, 1]},
+        followers={0: [[1], [], [0]]},
+    )
 
 
 def of_state(data: bytes) -> object:

@@ -1,4 +1,4 @@
-"""Of two living members with one transactional id, one gives up, and says where the other one is."""
+"""Of two living processes with one process id, one gives up with all its threads, and says where the other one is."""
 
 from __future__ import annotations
 
@@ -33,13 +33,19 @@ class Group:
 
 
 class Fenced:
-    """A thread whose transaction others have ended."""
+    """A thread whose transaction others have ended. ``process`` are the members of its process."""
 
-    def __init__(self, group: Any, member: MemberDescription) -> None:
+    def __init__(self, group: Any, member: MemberDescription, *process: MemberDescription) -> None:
         self.clock = ManualClock()
         self._member: Any = member
         self._rivals = Rivals(
-            GROUP, ID, Path("/state/app/process.json"), group, self.clock, SESSION_TIMEOUT_MS
+            GROUP,
+            member.client_id,
+            Path("/state/app/process.json"),
+            group,
+            self.clock,
+            SESSION_TIMEOUT_MS,
+            lambda: [one.member_id for one in process],
         )
 
     def look(self, later_ms: int = 0) -> None:
@@ -95,3 +101,70 @@ def test_who_is_no_member_at_the_moment_does_not_judge() -> None:
     thread = Fenced(group, TWO)
     thread.look()
     thread.look(2 * SESSION_TIMEOUT_MS)
+
+
+def two_threads(host: str, *member_ids: str) -> tuple[MemberDescription, ...]:
+    """The members of a process with two threads."""
+    return tuple(
+        MemberDescription(member_id, f"app-8f14e45f-1-{thread}", host)
+        for thread, member_id in enumerate(member_ids, 1)
+    )
+
+
+def gives_up(thread: Fenced) -> bool:
+    thread.look()
+    try:
+        thread.look(SESSION_TIMEOUT_MS + 1)
+    except SupersededError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("hosts", [("h", "h"), ("g", "h")], ids=["one host", "two hosts"])
+@pytest.mark.parametrize(
+    ("lower", "higher"),
+    [
+        (("a", "z"), ("b", "y")),
+        (("z", "a"), ("y", "b")),
+        (("a", "b"), ("y", "z")),
+        (("a",), ("b", "c")),
+        (("b", "a"), ("c",)),
+    ],
+)
+@pytest.mark.parametrize("lower_is_first", [True, False])
+def test_all_threads_of_a_process_decide_alike(
+    hosts: tuple[str, str], lower: tuple[str, ...], higher: tuple[str, ...], *, lower_is_first: bool
+) -> None:
+    stays, ends = two_threads(hosts[0], *lower), two_threads(hosts[1], *higher)
+    group = Group(*stays, *ends, ELSE) if lower_is_first else Group(*ends, ELSE, *stays)
+    common = min(len(stays), len(ends))
+    assert [gives_up(Fenced(group, member, *stays)) for member in stays] == [False] * len(stays)
+    decided = [gives_up(Fenced(group, member, *ends)) for member in ends]
+    assert decided == [True] * common + [False] * (len(ends) - common), (
+        "a thread without a rival just goes on"
+    )
+
+
+def test_of_three_processes_one_goes_on() -> None:
+    processes = [two_threads("h", *ids) for ids in (("c", "x"), ("b", "y"), ("z", "a"))]
+    group = Group(*(member for process in processes for member in process))
+    decided = [[gives_up(Fenced(group, member, *process)) for member in process] for process in processes]
+    assert decided == [[True, True], [True, True], [False, False]]
+
+
+def test_a_thread_that_has_just_joined_does_not_count_yet() -> None:
+    one, two = two_threads("h", "b", "y"), two_threads("h", "c", "a")
+    group = Group(*one, two[0])
+    thread = Fenced(group, one[0], *one)
+    thread.look()
+    group.members = (*one, *two)
+    thread.look(SESSION_TIMEOUT_MS)
+    thread.look(1)
+    with pytest.raises(SupersededError):
+        thread.look(SESSION_TIMEOUT_MS)
+
+
+def test_another_worker_of_the_same_state_directory_is_no_rival() -> None:
+    own = two_threads("h", "b", "c")
+    neighbour = MemberDescription("a", "app-8f14e45f-11-1", "h")
+    assert not gives_up(Fenced(Group(neighbour, *own), own[0], *own))

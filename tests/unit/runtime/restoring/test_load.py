@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystreams.runtime.restoring.load import RESTORE_SHARE_MIN, Load
+from pystreams.runtime.restoring.load import RESTORE_SHARE_MIN, BusyTime, Load
 
 
 def test_without_processing_a_restore_never_rests() -> None:
@@ -42,3 +42,17 @@ def test_a_thread_that_has_ended_counts_no_more() -> None:
     load.processes("one", 1.0)
     load.ends("one")
     assert load.pause_ms(20) == 0
+
+
+def test_a_thread_is_busy_while_it_processes_and_while_it_computes_besides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cpu_ms = iter([1_000.0, 1_350.0, 1_400.0, 3_000.0])
+    monkeypatch.setattr("pystreams.runtime.restoring.load.thread_cpu_ms", lambda: next(cpu_ms))
+    busy = BusyTime()
+    # Records were processed for 500 ms, of which the thread has waited 200 ms for the interpreter; polls took 50 ms.
+    busy.processed(400, 200)
+    busy.processed(100, 100)
+    assert busy.share(1_000) == pytest.approx(0.55)
+    assert busy.share(1_000) == pytest.approx(0.05), "what was reported does not count again"
+    assert busy.share(1_000) == 1.0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from pystreams.broker.port import ANSWER_TIMEOUT_MS, CommittedOffset
-from pystreams.clock import Clock, ManualClock, SystemClock
+from pystreams.clock import ManualClock
 from pystreams.errors import (
     BrokerError,
     BrokerUnavailableError,
@@ -23,130 +23,12 @@ from pystreams.errors import (
     TopicError,
 )
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.record import RecordBatch
-from pystreams.runtime.recovery.hang_watch import WatchedRounds
-from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring import restorer
-from pystreams.runtime.restoring.group_commits import COMMITS_INTERVAL_MS, GroupCommits
-from pystreams.runtime.restoring.load import Load
-from pystreams.runtime.restoring.restorable import ToRestore
-from pystreams.runtime.restoring.restore_thread import RestoreThread
-from pystreams.runtime.restoring.restorer import (
-    CHECKPOINT_INTERVAL_MS,
-    RestoreOutcome,
-    Restorer,
-)
+from pystreams.runtime.restoring.group_commits import COMMITS_INTERVAL_MS
+from pystreams.runtime.restoring.restorer import CHECKPOINT_INTERVAL_MS, RestoreOutcome
 from pystreams.runtime.restoring.task_restores import PARTITIONS_READ_MAX, STANDBY_PAUSE_MS
 from tests.live.support import TIMEOUT_S, eventually
-from tests.unit.runtime.tasks.log_kit import MemoryConsumer, MemoryLog
-
-
-class Task:
-    """Keeps what it is given to restore; a store of it is named like its partition's topic."""
-
-    def __init__(self, number: int, *partitions: TopicPartition) -> None:
-        self.task_id = TaskId(0, number)
-        self.partitions = partitions
-        self.offsets: dict[str, int] = {}
-        self.keys: list[bytes | None] = []
-        self.ends: Mapping[str, int] | None = None
-        #: The stores to which much was to be restored.
-        self.filled: set[str] = set()
-        self.is_settled = True
-        #: Called before a batch is applied.
-        self.before: Callable[[], object] = lambda: None
-
-    def to_restore(self) -> Sequence[ToRestore]:
-        return [ToRestore(p.topic, p, self.offsets.get(p.topic), None, False) for p in self.partitions]
-
-    def restore(self, store: str, batch: RecordBatch) -> None:
-        self.before()
-        self.keys.extend(batch.keys)
-        self.offsets[store] = batch.next_offset
-
-    def fill(self, stores: Collection[str]) -> None:
-        self.filled = set(stores)
-
-    def settled(self) -> bool:
-        return self.is_settled
-
-    def restored(self, ends: Mapping[str, int]) -> None:
-        self.ends = ends
-
-
-class Standby(Task):
-    """Follows inputs as far as the group has committed them."""
-
-    needs_commits = True
-
-    def __init__(self, number: int, *partitions: TopicPartition) -> None:
-        super().__init__(number, *partitions)
-        self.limits: Mapping[str, int] = {}
-        #: Called at a checkpoint.
-        self.checkpointed: Callable[[], None] = lambda: None
-        #: What the checkpoints were told.
-        self.complete: list[bool] = []
-
-    def to_restore(self) -> Sequence[ToRestore]:
-        return [one._replace(limit=self.limits.get(one.store, 0)) for one in super().to_restore()]
-
-    def checkpoint(self, *, complete: bool) -> None:
-        self.complete.append(complete)
-        self.checkpointed()
-
-    def group_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> Mapping[str, int]:
-        self.limits = {p.topic: committed[p].offset for p in self.partitions}
-        return self.limits
-
-
-class World:
-    """A thread that restores from a log in memory."""
-
-    def __init__(self, patience_ms: float = 60_000, listener: Any = None, clock: Clock | None = None) -> None:
-        self.log = MemoryLog(transactional=True)
-        self.consumer = MemoryConsumer(self.log, "restore")
-        self.ended = threading.Event()
-        log: Any = self.log
-        consumer: Any = self.consumer
-        clock = clock or SystemClock()
-        self.restorer = Restorer(
-            consumer,
-            log,
-            clock,
-            listener,
-            GroupCommits(log, "group", clock),
-            StallWatch(consumer, log, clock, 0, "restore"),
-            WatchedRounds("restore", 0),
-        )
-        self.thread = RestoreThread("restore", self.restorer, Load(), clock, patience_ms, self.ended.set)
-        self.outcome = RestoreOutcome()
-        self._started = False
-
-    def start(self) -> None:
-        self._started = True
-        self.thread.start()
-
-    def close(self) -> None:
-        if self._started:
-            self.thread.close()
-
-    def changelog(self, number: int, records: int) -> TopicPartition:
-        partition = TopicPartition(f"changelog-{number}", 0)
-        self.log.partitions[partition] += [(b"%d" % n, b"v", n) for n in range(records)]
-        return partition
-
-    def drained(self, come: Callable[[RestoreOutcome], Any]) -> RestoreOutcome:
-        """What has come of the tasks, as soon as it is what is waited for."""
-
-        def has_come() -> Any:
-            new = self.restorer.drain()
-            self.outcome.finished += new.finished
-            self.outcome.corrupted |= new.corrupted
-            self.outcome.failure = self.outcome.failure or new.failure
-            return come(self.outcome)
-
-        eventually(has_come, self.outcome)
-        return self.outcome
+from tests.unit.runtime.restoring.restoring_kit import Standby, Task, World
 
 
 @pytest.fixture
@@ -480,19 +362,6 @@ def test_a_store_that_shows_to_be_damaged_when_its_restore_ends_is_corrupt(world
     assert list(outcome.corrupted) == [damaged.task_id]
     assert outcome.finished == [sound.task_id]
     assert outcome.failure is None
-
-
-def test_the_group_is_asked_once_for_the_standbys_of_all_threads() -> None:
-    clock = ManualClock()
-    log = MemoryLog(transactional=True)
-    admin: Any = log
-    commits = GroupCommits(admin, "group", clock)
-    for _ in range(3):
-        log.offsets[TopicPartition("in", 0)] = CommittedOffset(clock.now_ms())
-        for _thread in range(4):
-            assert commits.read() == {TopicPartition("in", 0): CommittedOffset(clock.now_ms())}
-        clock.advance_ms(COMMITS_INTERVAL_MS)
-    assert log.calls["group_offsets"] == 3
 
 
 class Raises:

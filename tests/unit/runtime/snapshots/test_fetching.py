@@ -162,6 +162,17 @@ def test_a_task_that_has_gone_gets_no_state_any_more(start: Start, tmp_path: Pat
     assert not client.directory.task_directory(TASK).exists()
 
 
+def test_a_task_that_leaves_before_it_was_opened_looks_for_a_snapshot_when_it_comes_back(
+    start: Start, answers: Answers
+) -> None:
+    client = start()
+    answers.end = 4
+    come(client)
+    client.fetcher.give_up(TASK)
+    answers.end = 1_000
+    assert offset_of(client) == 6
+
+
 def test_a_storage_that_never_answers_is_not_waited_for_for_ever(
     start: Start, tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:

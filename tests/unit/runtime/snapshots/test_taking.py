@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from pystreams.clock import ManualClock
+from pystreams.errors import StateError
 from pystreams.metrics import names
 from pystreams.runtime.snapshots.taking import UNCHANGED_MS
 from pystreams.state.snapshots.folder import SnapshotFolder
+from pystreams.state.task_stores import TaskStores
 from tests.live.support import eventually
 from tests.unit.runtime.snapshots.snapshots_kit import (
     HOUR_MS,
@@ -215,3 +217,53 @@ def test_the_next_start_deletes_what_a_killed_one_has_left(tmp_path: Path, clock
         assert not left.parent.exists()
         assert client.scratch.path.exists()
         assert other.scratch.path.exists()
+
+
+def test_a_checkpoint_that_fails_leaves_nothing_on_the_disk(
+    start: Start, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = start()
+    task = client.open()
+    task.commit(5, b"a")
+    known(client, task)
+    clock.advance_ms(INTERVAL_MS)
+
+    def half(path: Path) -> None:
+        path.mkdir()
+        (path / "CURRENT").write_text("half a checkpoint")
+        raise StateError("the disk is full")
+
+    with monkeypatch.context() as full:
+        full.setattr(task.state, "checkpoint", half)
+
+        def warned() -> bool:
+            client.taker.look([task])
+            return "no snapshot of task 0_0 is taken now: the disk is full" in caplog.text
+
+        eventually(warned, "a warning")
+    assert not [path for path in client.scratch.path.iterdir() if path.is_dir()]
+    clock.advance_ms(INTERVAL_MS)
+    taken(client, task, 1)
+
+
+def test_a_task_that_leaves_during_its_flush_and_comes_back_empty_is_not_taken(
+    start: Start, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = start()
+    task = client.open()
+    task.commit(5, b"a")
+    known(client, task)
+    clock.advance_ms(INTERVAL_MS)
+    with monkeypatch.context() as slow:
+        slow.setattr(TaskStores, "flushing", True)
+        client.taker.look([task])
+    task.state.close()
+    client.directory.wipe(TASK)
+    back = client.open()
+    for _ in range(3):
+        client.taker.look([back])
+        assert not client.taker._copying
+    back.commit(7, b"b")
+    clock.advance_ms(INTERVAL_MS)
+    taken(client, back, 1)
+    assert [manifest.offsets for manifest in client.manifests()] == [7]

@@ -85,7 +85,9 @@ class MemoryLog:
         self.called("stable_end_offsets")
         return {partition: len(self.partitions[partition]) for partition in partitions}
 
-    def group_offsets(self, group: str, *, stable: bool = True) -> dict[TopicPartition, CommittedOffset]:
+    def group_offsets(
+        self, group: str, *, stable: bool = True, timeout_ms: float = 0
+    ) -> dict[TopicPartition, CommittedOffset]:
         self.called("group_offsets")
         return dict(self.offsets)
 
@@ -93,6 +95,9 @@ class MemoryLog:
 
     def confirm(self) -> None:
         self.called("confirm")
+
+    def keep_alive(self) -> None:
+        self.called("keep_alive")
 
     def can_commit(self) -> bool:
         return True

@@ -96,7 +96,7 @@ class Pair:
         world.producer.abort()
         world.lose()
         for task_id in list(world.standbys()):
-            world.manager._close_standby(world.standbys()[task_id])
+            world.manager._standbys.close(task_id)
         if disk_lost:
             for task_id in self.task_ids:
                 world.directory.wipe(task_id)

@@ -96,7 +96,7 @@ def test_a_process_waits_for_the_offsets_that_it_has_seen_before(before: World) 
     before.pending = frozenset(TASKS)
     for _ in range(3):
         before.round()
-        assert {task.status for task in before.tasks().values()} == {CREATED}
+        assert {task.status for task in before.tasks().values()} == {TaskStatus.OPENED}
     before.settle()
     before.check_results()
 

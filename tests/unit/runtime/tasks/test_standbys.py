@@ -82,6 +82,31 @@ def test_a_standby_that_is_promoted_reads_nothing_that_it_has(
 
 
 @pytest.mark.parametrize("persistent", [True, False], ids=["on_disk", "in_memory"])
+@pytest.mark.parametrize("unanswered", ["fence", "committed"])
+def test_a_standby_that_is_promoted_keeps_its_stores_until_the_broker_answers(
+    tmp_path: Path, persistent: bool, unanswered: str
+) -> None:
+    with closing(Relay(tmp_path, app=partial(application, persistent=persistent))) as relay:
+        relay.begin()
+        feed(relay, 50)
+        relay.settle()
+        before = {task_id: task.state for task_id, task in relay.standby.standbys().items()}
+        relay.standby.fail(unanswered, 3)
+        relay.hand_over()
+        assert relay.active.pending is not None, "it was to fail"
+        while relay.active.pending is not None:
+            assert {id_: task.state for id_, task in relay.active.tasks().items()} == before
+            relay.active.round()
+        assert {id_: task.state for id_, task in relay.active.tasks().items()} == before
+        restored = sum(task.records_restored.value for task in relay.active.tasks().values())
+        relay.settle()
+        assert sum(task.records_restored.value for task in relay.active.tasks().values()) == restored == 0
+        feed(relay, 10)
+        relay.settle()
+        relay.check_results()
+
+
+@pytest.mark.parametrize("persistent", [True, False], ids=["on_disk", "in_memory"])
 @pytest.mark.parametrize("transactional", [True, False], ids=["transactional", "at_least_once"])
 def test_a_task_that_becomes_a_standby_reads_nothing_that_it_has(
     tmp_path: Path, persistent: bool, transactional: bool

@@ -63,11 +63,12 @@ def test_whatever_the_number_of_tasks_the_log_is_asked_once(tell: Any) -> None:
 
 
 def test_whoever_had_the_tasks_is_fenced_before_their_commits_are_read(tell: Any) -> None:
-    world = tell(("fail", "committed", 1), ("assign", *TASKS))
-    assert world.log.fenced == [list(TASKS)]
-    assert world.log.calls["committed"] == 1
     world = tell(("fail", "fence", 1), ("assign", *TASKS))
     assert world.log.calls["committed"] == 0
+    happen(world, "fail", "committed", 1)
+    happen(world, "round")
+    assert world.log.fenced == [list(TASKS)]
+    assert world.log.calls["committed"] == 1
 
 
 def test_a_task_whose_directory_is_locked_waits_and_the_others_run(tell: Any) -> None:
@@ -79,13 +80,31 @@ def test_a_task_whose_directory_is_locked_waits_and_the_others_run(tell: Any) ->
     assert world.manager.settled
 
 
-def test_tasks_that_were_opened_are_closed_again_if_the_log_does_not_answer(tell: Any) -> None:
-    world = tell(("fail", "committed", 1), ("assign", *TASKS))
-    assert {task.status for task in world.tasks().values()} == {CREATED}
-    assert not world.log.claimed, "a claim would say that the commits were read"
-    happen(world, "round")
+def test_tasks_that_were_opened_stay_open_until_the_log_answers(tell: Any) -> None:
+    world = tell(("fail", "committed", 2), ("assign", *TASKS))
+    for _ in range(2):
+        assert {task.status for task in world.tasks().values()} == {TaskStatus.OPENED}
+        assert not world.log.claimed, "a claim would say that the commits were read"
+        happen(world, "round")
+    assert world.metrics.total("task-created-total") == len(TASKS), "none was opened again"
     assert world.log.claimed
     assert world.manager.settled
+
+
+def test_the_membership_is_kept_while_many_tasks_are_opened_and_closed(tell: Any) -> None:
+    """Each may take seconds, and the group waits for a poll only for some minutes."""
+    world = tell(("assign", *TASKS), ("round",))
+    opened, calls = [], world.log.calls
+    for task in world.tasks().values():
+        opened.append(task)
+        assert calls["keep_alive"] >= len(opened)
+    before, during = calls["keep_alive"], []
+    for task in opened:
+        close = task.stream.close
+        task.stream.close = lambda close=close: (during.append(calls["keep_alive"]), close())
+    happen(world, "assign")
+    assert during == sorted(set(during)), "two were closed without a sign of life between them"
+    assert during[0] > before
 
 
 def test_damaged_files_are_deleted_and_restored(tell: Any) -> None:

@@ -156,7 +156,7 @@ def test_a_read_that_misses_stays_in_the_cache_as_a_clean_entry() -> None:
         assert task.cache.size_bytes == 0
         assert task.store.get("A") == (1, 5)
         assert task.cache.size_bytes == 45 + 1 + 16
-        assert task.store.cache.dirty_keys == []
+        assert not task.store.cache.dirty
         assert task.store.get("missing") is None
         assert task.cache.size_bytes == 45 + 1 + 16
 

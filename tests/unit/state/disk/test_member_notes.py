@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -91,11 +95,44 @@ def test_clients_of_another_machine_that_shares_the_directory_are_not_seen(tmp_p
     elsewhere.close()
 
 
-def test_a_line_that_a_full_disk_has_cut_off_is_left_out(tmp_path: Path):
+@contextmanager
+def room_for(more_bytes: int, path: Path) -> Iterator[None]:
+    """No file of this process may become larger than this one with so many more bytes: a write beyond that is cut off,
+    and the next one fails, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + more_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("more_bytes", [0, 1, 8])
+def test_a_line_that_a_full_disk_has_cut_off_is_left_out_and_spoils_no_other(tmp_path: Path, more_bytes: int):
+    one, other = MemberNotes(tmp_path), MemberNotes(tmp_path)
+    path = tmp_path / "members" / one.client
+    one.add(DYNAMIC)
+    size = path.stat().st_size
+    for _ in range(2):
+        with room_for(more_bytes, path), pytest.raises(StateError, match="state directory cannot be used"):
+            one.add(MemberName("app-3-ghi"))
+        assert other.members(one.client) == [DYNAMIC]
+    assert path.stat().st_size == size + 2 * more_bytes
+    one.add(STATIC)
+    assert other.members(one.client) == [DYNAMIC, STATIC]
+    one.close()
+    other.close()
+
+
+@pytest.mark.parametrize("line", ['["app-2-["app-3-ghi", null]', "[1, 2, 3]", "7", "\xff", ""])
+def test_what_cannot_be_read_is_left_out(tmp_path: Path, line: str, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG, "pystreams")
     one, other = MemberNotes(tmp_path), MemberNotes(tmp_path)
     one.add(DYNAMIC)
-    with (tmp_path / "members" / one.client).open("a") as notes:
-        notes.write('["app-2-')
-    assert other.members(one.client) == [DYNAMIC]
+    with (tmp_path / "members" / one.client).open("a", encoding="latin-1") as notes:
+        notes.write(f"{line}\n")
+    one.add(STATIC)
+    assert other.members(one.client) == [DYNAMIC, STATIC]
+    assert "cannot be read" in caplog.text
     one.close()
     other.close()
