@@ -12,5 +12,8 @@ __version__ = "0.1.0"
 
 
 def install_command(extra: str) -> str:
-    """The shell command that installs one of the extras of pyproject.toml."""
-    return f"pip install '{DISTRIBUTION}[{extra}]'"
+    """The shell command that installs one of the extras of pyproject.toml; another one for those who have a clone,
+    because there may be no release yet."""
+    return (
+        f"pip install '{DISTRIBUTION}[{extra}]', or from a clone: pip install '/path/to/the/clone[{extra}]'"
+    )

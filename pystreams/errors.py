@@ -205,9 +205,13 @@ class StateLockedError(StateError):
 
 
 class StateCorruptedError(StateError):
-    """Local state disagrees with its changelog, or its files are damaged."""
+    """Local state disagrees with its changelog, or its files are damaged.
+
+    ``expected``: it is older than a hand-over of the user, and topics restore all of it, so it is no reason to warn.
+    """
 
     action = "wipe"
+    expected = False
 
 
 class RestoreError(StateError):

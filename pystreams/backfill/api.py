@@ -16,11 +16,13 @@ from pystreams.backfill.compute.driver import OnProgress, Planned, run
 from pystreams.backfill.compute.executor import Executor
 from pystreams.backfill.compute.incremental import Continuation, check_continued, check_source, go_on
 from pystreams.backfill.compute.inline import InlineExecutor
-from pystreams.backfill.compute.opening import Sources, opened
+from pystreams.backfill.compute.opening import Sources, opened, without_offsets
 from pystreams.backfill.display.showing import showing
 from pystreams.backfill.locations import same_place, shown
+from pystreams.backfill.plan.boundaries import boundary_of, remarks_of
 from pystreams.backfill.plan.cut import Until, cut
 from pystreams.backfill.plan.manifest import DEFAULT_COMMIT_RECORDS, Manifest
+from pystreams.backfill.plan.moments import Moment
 from pystreams.backfill.plan.slices import make_plan
 from pystreams.backfill.plan.ways import with_ways
 from pystreams.backfill.sources import Source
@@ -44,7 +46,7 @@ def backfill(
     staging: Location,
     executor: Executor | None = None,
     until: Until = None,
-    boundary: int | None = None,
+    boundary: Moment | None = None,
     settings: Mapping[str, Any] | None = None,
     partitions: Mapping[str, int] | None = None,
     resume: bool = False,
@@ -61,8 +63,9 @@ def backfill(
     - ``executor``: where tasks run; None: in this process.
     - ``until``: where to end. None: at the current end offsets; a time (ms since 1970), the same for all inputs; or the
       end offset (exclusive) by partition.
-    - ``boundary``: a time (ms since 1970) for topics that come from DataFrames without offsets: their records before it
-      come from there, all others from the source ``*``, each by its own timestamp.
+    - ``boundary``: a time for topics that come from DataFrames without offsets: their records before it come from
+      there, all others from the source ``*``, each by its own timestamp. A text (``2026-11-26``), a datetime, or ms
+      since 1970; without a time zone it is UTC.
     - ``settings`` override the application's own; ``application_id`` must be among them unless it is an ``App``.
     - ``partitions`` counts those of output topics, where sources do not know them or they are another log's, and those
       of topics that come from DataFrames.
@@ -109,7 +112,7 @@ def plan_backfill(
     sources: Sources,
     executor: Executor | None = None,
     until: Until = None,
-    boundary: int | None = None,
+    boundary: Moment | None = None,
     settings: Mapping[str, Any] | None = None,
     partitions: Mapping[str, int] | None = None,
     previous: Location | None = None,
@@ -133,6 +136,7 @@ def plan_backfill(
             why="behind the boundary, history is read to the end of the log",
             hint="leave one of them out",
         )
+    boundary_ms = None if boundary is None else boundary_of(boundary)
     executor = executor or InlineExecutor()
     shipped = executor.application(application, settings or {})
     loaded = shipped.load()
@@ -142,7 +146,7 @@ def plan_backfill(
         shipped,
         loaded,
         partitions or {},
-        boundary_ms=boundary,
+        boundary_ms=boundary_ms,
         goes_on=previous is not None,
     )
     found = None if resume is None else executor.staging(fspath(resume)).read_manifest()
@@ -168,7 +172,13 @@ def plan_backfill(
         starts=before.starts,
         approximate=before.approximate,
     )
-    manifest = replace(manifest, previous_id=before.previous_id)
+    boundaries = {} if boundary_ms is None else dict.fromkeys(without_offsets(sources), boundary_ms)
+    manifest = replace(
+        manifest,
+        previous_id=before.previous_id,
+        boundaries={**before.boundaries, **boundaries},
+        remarks=() if boundary_ms is None else remarks_of(source),
+    )
     manifest = with_ways(manifest, loaded, plan, exact_updates=exact_updates)
     return Planned(loaded, shipped, plan, manifest, source, before.carried)
 

@@ -125,7 +125,8 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group's living members. While it is ``rebalancing``, Kafka does not show the members' partitions."""
+    """A group's living members. While it is ``rebalancing``, Kafka does not show the members' partitions. A group
+    without members is not rebalancing."""
 
     members: tuple[MemberDescription, ...] = ()
     rebalancing: bool = False

@@ -11,7 +11,8 @@ Begin with ``main``, which registers the commands and turns an error into a mess
   certificates. ``masters``: where history is computed; ``spark``: Spark for those that use it.
   ``watching``: what ``run`` shows to those that watch over it. ``profiling``: what ``run --profile`` shows.
   ``telemetry``: what ``run --otel`` sends. ``stacks``: where the threads of an application are, when somebody asks.
-  ``garbage``: what garbage collections leave out. ``versions``: the lines of ``--version``.
+  ``garbage``: what garbage collections leave out. ``versions``: the lines of ``--version``. ``negative_numbers``:
+  arguments that look like options.
 
 Modules that commands import at their beginning are light: everything else is imported when a command runs, so that
 ``--help`` is quick and works without the optional packages. Nothing outside of this package imports it.

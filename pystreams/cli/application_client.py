@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import socket
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
 from pystreams.errors import ConfigError, StreamsError
+from pystreams.serving.headers import APPLICATION_HEADER
 from pystreams.serving.threads import ClientThreads
 
 #: An answer comes within this time: longer than any query has.
@@ -27,7 +29,7 @@ _SOON_S: Final = 5.0
 _CONNECT_S: Final = 3.0
 
 #: Codes of answers that are about what the user wrote.
-_MISTAKES: Final = frozenset({"bad-query", "unknown-store", "unauthorized", "closed"})
+_MISTAKES: Final = frozenset({"bad-query", "unknown-store", "unauthorized"})
 
 
 class AnswerError(StreamsError):
@@ -57,15 +59,24 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 class ApplicationClient:
     """The application at ``url``, which is asked with a ``token`` if there is one. ``tls``: how it is asked over HTTPS,
-    which is then the default; None: HTTP is, and the system says whom to trust."""
+    which is then the default; None: HTTP is, and the system says whom to trust. ``wanted`` gets the id that the
+    application there has, and returns the id that it should have: only that application's answers count. None: those of
+    any application do."""
 
-    def __init__(self, url: str, token: str | None, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        tls: ssl.SSLContext | None = None,
+        wanted: Callable[[str], str] | None = None,
+    ) -> None:
         """Raises ``ConfigError`` for a text that is no URL of a server."""
         # The port alone is that of this machine, as for ``run --http``.
         text = f"127.0.0.1:{url}" if url.isdecimal() else url
         self._url = (text if "://" in text else f"{'http' if tls is None else 'https'}://{text}").rstrip("/")
         if not _is_of_a_server(self._url):
             raise ConfigError(f"{url!r} is not the URL of an application", hint="write http://HOST:PORT")
+        self._wanted = wanted
         self._headers = {"Accept": "application/json"}
         # Without proxies, since an application is in the same network, and a proxy would read the token.
         self._opener = urllib.request.build_opener(
@@ -102,9 +113,8 @@ class ApplicationClient:
         query = f"?{urlencode(parameters)}" if parameters else ""
         request = urllib.request.Request(f"{self._url}{path}{query}", headers=self._headers)  # noqa: S310 - checked
         try:
-            status, content = self._answer(request, timeout_s)
-            if status == http.HTTPStatus.OK:
-                return msgspec.json.decode(content)
+            status, name, content = self._answer(request, timeout_s)
+            found = msgspec.json.decode(content) if status == http.HTTPStatus.OK else None
         except (OSError, http.client.HTTPException, ValueError) as error:
             why = error.reason if isinstance(error, urllib.error.URLError) else error
             # A server may end the connection without a word if it misses a certificate.
@@ -116,16 +126,33 @@ class ApplicationClient:
                 why=os.strerror(why.errno) if isinstance(why, OSError) and why.errno else str(why),
                 hint="start it with pystreams run APPLICATION --http HOST:PORT, and give that address: --url HOST:PORT",
             ) from None
+        self._check_name(name)
+        if status == http.HTTPStatus.OK:
+            return found
         raise self._error(status, content)
 
-    def _answer(self, request: urllib.request.Request, timeout_s: float) -> tuple[int, bytes]:
-        """Status and content of an answer, which may end in the middle: raises ``OSError`` and ``HTTPException``."""
+    def _answer(self, request: urllib.request.Request, timeout_s: float) -> tuple[int, str | None, bytes]:
+        """Status, name of the application, and content of an answer, which may end in the middle: raises ``OSError``
+        and ``HTTPException``."""
         try:
             with self._opener.open(request, timeout=timeout_s) as answer:
-                return answer.status, answer.read()
+                return answer.status, answer.headers[APPLICATION_HEADER], answer.read()
         except urllib.error.HTTPError as refusal:
             with refusal:
-                return refusal.code, refusal.read()
+                return refusal.code, refusal.headers[APPLICATION_HEADER], refusal.read()
+
+    def _check_name(self, name: str | None) -> None:
+        """Raises ``ConfigError`` if the answer is from another application. Older versions do not name theirs."""
+        if name is None or self._wanted is None:
+            return
+        wanted = self._wanted(name)
+        if name != wanted:
+            raise ConfigError(
+                f"{self._url} is the application {name}, not {wanted}",
+                hint=f"give the address of {wanted}: --url URL (or PYSTREAMS_URL), or leave it out: then its group is "
+                "asked where it is; or name the application that you mean",
+            )
+        self._wanted = None  # it is the same one for each page of a scan
 
     def _distrust(self, why: OSError) -> AnswerError:
         return AnswerError(
@@ -146,7 +173,8 @@ class ApplicationClient:
         if refusal.code == "absent":
             return NothingThereError(refusal.error, why=refusal.why)
         kind = ConfigError if refusal.code in _MISTAKES else AnswerError
-        return kind(refusal.error, where=self._url, why=refusal.why, hint=refusal.hint)
+        what, hint = map(_with_options, (refusal.error, refusal.hint))
+        return kind(what, where=self._url, why=refusal.why, hint=hint)
 
 
 def first_reachable(endpoints: Sequence[str]) -> str | None:
@@ -159,6 +187,17 @@ def first_reachable(endpoints: Sequence[str]) -> str | None:
         except (OSError, ValueError, OverflowError):  # the last two: it cannot be an endpoint
             continue
     return None
+
+
+def _with_options(text: str) -> str:
+    """A message of the application, with the options of commands instead of the parameters of requests. What is in
+    quotes is the user's."""
+    text = text.replace("swap from and to", "swap --from and --to")
+    return re.sub(r"(?<![\w'\"])(from_time|to_time|as_of)(?![\w'\"])", _option, text)
+
+
+def _option(parameter: re.Match[str]) -> str:
+    return "--" + parameter[0].replace("_", "-")
 
 
 def _is_of_a_server(url: str) -> bool:

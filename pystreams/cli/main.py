@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Annotated, Final, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 from pystreams.cli.garbage import collect_rarely
+from pystreams.cli.negative_numbers import CommandWithNumbers
 from pystreams.cli.terminal.exits import Exit, end_now, exit_of
 from pystreams.cli.terminal.logs import take_down_logs
 from pystreams.cli.terminal.show_error import show_error
@@ -21,12 +23,13 @@ from pystreams.errors import StreamsError
 @dataclass(frozen=True)
 class _Command:
     """Where a command is: a function of its name, or as ``group`` a ``Typer`` with commands of its own. ``panel``: its
-    heading in ``--help``."""
+    heading in ``--help``. ``numbers``: its last argument may be a negative number."""
 
     name: str
     module: str
     panel: str
     group: bool = False
+    numbers: bool = False
 
     def join(self, app: typer.Typer) -> None:
         """Have ``app`` offer it."""
@@ -34,7 +37,8 @@ class _Command:
         if self.group:
             app.add_typer(getattr(module, f"{self.name}_app"), name=self.name, rich_help_panel=self.panel)
         else:
-            app.command(rich_help_panel=self.panel)(getattr(module, self.name))
+            kind = CommandWithNumbers if self.numbers else TyperCommand
+            app.command(cls=kind, rich_help_panel=self.panel)(getattr(module, self.name))
 
 
 #: In the order of ``--help``.
@@ -45,7 +49,7 @@ _COMMANDS: Final = (
     _Command("status", "status.command", "Applications"),
     _Command("lag", "status.command", "Applications"),
     _Command("threads", "status.command", "Applications"),
-    _Command("get", "stores.command", "Applications"),
+    _Command("get", "stores.command", "Applications", numbers=True),
     _Command("scan", "stores.command", "Applications"),
     _Command("describe", "describe", "Applications"),
     _Command("diff", "diff", "Applications"),
@@ -53,6 +57,7 @@ _COMMANDS: Final = (
     _Command("backfill", "backfill.command", "Applications"),
     _Command("verify", "verify.command", "Applications"),
     _Command("snapshots", "snapshots", "Applications"),
+    _Command("monitoring", "monitoring.command", "Applications", group=True),
     _Command("topics", "topics", "Records", group=True),
     _Command("produce", "produce", "Records"),
     _Command("consume", "consume", "Records"),
@@ -124,13 +129,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if arguments is None:
         collect_rarely()
     try:
-        application_for(given)(args=given)
+        command = application_for(given)
+        if arguments is None and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            # Until here Ctrl-C has ended the process. From here on typer, or the command, does.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        command(args=given)
     except StreamsError as error:
         show_error(error, given)
         if error.threads_at_work:
             take_down_logs()
             end_now(exit_of(error))
         sys.exit(exit_of(error))
+    except KeyboardInterrupt:
+        # Before typer listens, or while it ends.
+        sys.exit(Exit.INTERRUPTED)
     finally:
         take_down_logs()
         if arguments is None:

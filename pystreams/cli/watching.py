@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from pystreams.cli.terminal.logs import command_log
 from pystreams.clock import SystemClock
 from pystreams.distribution import install_command
 from pystreams.errors import ConfigError
-from pystreams.serving.address import Address
+from pystreams.serving.address import Address, Endpoint
 from pystreams.serving.systemd import SystemdNotifier
 from pystreams.serving.tls import Tls
 from pystreams.serving.token import read_token
@@ -96,9 +97,11 @@ class WatchOptions:
 
 
 @contextmanager
-def shown(watched: Watched, answerer: Callable[[], Answerer], options: WatchOptions) -> Iterator[str | None]:
+def shown(
+    watched: Watched, answerer: Callable[[], Answerer], options: WatchOptions
+) -> Iterator[Endpoint | None]:
     """Shows an application inside, and its stores, of which ``answerer`` gives the reader if there is an HTTP server.
-    Gives the endpoint at which other instances can ask it for them, ``host:port``; None if they cannot.
+    Gives the endpoint at which others can ask it; None: there is no HTTP server.
 
     Raises ``ConfigError`` for an address that cannot be listened on, and without the extra ``http`` if there is an
     address."""
@@ -109,17 +112,30 @@ def shown(watched: Watched, answerer: Callable[[], Answerer], options: WatchOpti
         yield endpoint
 
 
-def announce(streams: Streams, endpoint: str | None) -> None:
-    """Have the group know that ``endpoint`` answers for the stores of this process, unless the application names its
-    address itself (``application_server``). None: nobody else reaches one. Before the start."""
-    if endpoint is not None and streams.config.application_server is None:
-        streams.set_application_server(endpoint)
+def announce(streams: Streams, endpoint: Endpoint | None, *, warns: bool = True) -> None:
+    """Have the group know that ``endpoint`` answers for this process, unless the application names its address itself
+    (``application_server``). None: there is none. Before the start.
+
+    On Kafka, members may be on other machines: an endpoint of this machine only is not announced, and the log says so
+    if ``warns``. Members of a group on the embedded log are on one machine."""
+    if endpoint is None or streams.config.application_server is not None:
+        return
+    if not endpoint.only_here or streams.config.bootstrap_servers is None:
+        streams.set_application_server(endpoint.address)
+    elif warns:
+        command_log.warning(
+            "Other instances, and pystreams get, scan and threads, cannot find the HTTP server of this instance: it "
+            "listens on all addresses, but the name of this machine (%s) stands for a loopback address. Set "
+            "application_server to an address that they reach, for example -s application_server=10.0.0.5%s.",
+            socket.gethostname(),
+            endpoint.address.removeprefix("localhost"),
+        )
 
 
 @contextmanager
 def _served(
     watched: Watched, answerer: Callable[[], Answerer], options: WatchOptions
-) -> Iterator[str | None]:
+) -> Iterator[Endpoint | None]:
     if options.address is None:
         yield None
         return

@@ -84,3 +84,8 @@ Processors: ``stores=`` names the stores that a ``Processor`` may use.
 
 Durations are timedeltas or milliseconds.
 """
+
+from __future__ import annotations
+
+# The classes of the language return each other. Wherever an import of them begins, they come in this order.
+from pystreams.dsl import stream as stream

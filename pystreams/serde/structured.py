@@ -80,11 +80,11 @@ class _StructuredSerde(Serde[T]):
         return read
 
     def _unreadable(self, data: bytes, topic: str, error: Exception) -> SerializationError:
-        where, misfit = f"topic {topic}", _misfit(error)
-        if misfit:
+        where, misfits = f"topic {topic}", misfit(error)
+        if misfits:
             name = type_name(self.type)
             return SerializationError(
-                f"the content does not fit {name}: {misfit}",
+                f"the content does not fit {name}: {misfits}",
                 where=where,
                 hint=f"change {name} so that it fits (a field with a default may be missing)",
             )
@@ -157,7 +157,7 @@ class MsgpackSerde(_StructuredSerde[T]):
         return encode_untyped if shape.untyped else as_it_is, in_order, decode
 
 
-def _misfit(error: Exception) -> str:
+def misfit(error: Exception) -> str:
     """The misfit between value and type, in words, if the bytes themselves have the format; otherwise an empty
     string."""
     if isinstance(error, msgspec.ValidationError):

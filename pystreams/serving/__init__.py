@@ -8,6 +8,7 @@ activities of the threads, ``watched`` is the interface to the application, ``gr
 of all its processes in the log), the package ``stores``, and ``live``, the page for people with a browser.
 Each request passes the ``guards`` first, which read its ``head``: ``access`` and ``token`` decide who may read,
 ``limits`` how large a request may be; ``refusals`` has the form of errors, and ``query_errors`` those of queries.
+``headers`` has the one that names the application in each answer.
 ``systemd`` sends notifications. Only this package imports web libraries (the extra ``http``), and ``server`` is
 imported only if it is needed.
 """

@@ -9,6 +9,8 @@ import socket
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from pystreams.errors import ConfigError
 
 LOOPBACK: Final = "127.0.0.1"
@@ -21,6 +23,14 @@ _ALL: Final = ("0.0.0.0", "::")  # noqa: S104 - it is compared, not listened on
 _HINT: Final = (
     "write HOST:PORT, for example 127.0.0.1:8080, or 0.0.0.0:8080 for all addresses of this machine"
 )
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where other processes can query an instance, ``host:port``. ``only_here``: the address is of use on this machine
+    alone, because the instance listens on all addresses, and others know no name for any of them."""
+
+    address: str
+    only_here: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +72,19 @@ class Address:
         """The host as URLs have it."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
-    def reached_by_others(self) -> str | None:
-        """The address for other processes, ``host:port``. For a wildcard address (``0.0.0.0``) it is the address of the
-        machine's name; None if that is a loopback address."""
+    def endpoint(self) -> Endpoint:
+        """The address for other processes. For a wildcard address (``0.0.0.0``) it is the address of the machine's
+        name; if that is a loopback address (Debian's 127.0.1.1) or there is none, it is ``localhost``, for this machine
+        only."""
         if self.host not in _ALL:
-            return str(self)
+            return Endpoint(str(self))
         try:
             own = socket.gethostbyname(socket.gethostname())
         except OSError:
-            return None
-        return None if ipaddress.ip_address(own).is_loopback else f"{own}:{self.port}"
+            own = LOOPBACK
+        if ipaddress.ip_address(own).is_loopback:
+            return Endpoint(f"localhost:{self.port}", only_here=True)
+        return Endpoint(f"{own}:{self.port}")
 
     def __str__(self) -> str:
         return f"{self.name}:{self.port}"

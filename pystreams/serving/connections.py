@@ -105,6 +105,7 @@ class Connection(HttpToolsProtocol):
         lines = [STATUS_LINE[answer.status_code]]
         for name, value in answer.raw_headers:
             lines += (name, b": ", value, b"\r\n")
+        lines.append(self._guards.name_line or self._guards.find_name())
         if (b"connection", b"close") in answer.raw_headers:
             cycle.keep_alive = False
         elif not cycle.keep_alive:

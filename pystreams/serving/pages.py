@@ -48,7 +48,7 @@ def pages(
         return PlainTextResponse("".join(f"{line}\n" for line in [*lines, *paths]), headers=FRESH)
 
     app = Starlette(routes=[Route("/", overview), *routes], exception_handlers=HANDLERS)
-    who = hosts, access or Access()
+    who = watched.application_id, hosts, access or Access()
     if answerer is None:
         return Guards(app, *who)
     key_page = KeyPage(answerer, app)

@@ -30,7 +30,7 @@ class QueryError(StreamsError):
     code: ClassVar[str]
     #: Further headers of the answer, and further fields of its JSON.
     headers: Mapping[str, str] = MappingProxyType({})
-    fields: Mapping[str, int] = MappingProxyType({})
+    fields: Mapping[str, int | str] = MappingProxyType({})
 
 
 class BadQueryError(QueryError):
@@ -108,7 +108,11 @@ def nothing_under(key: str, store: str, read: str, kept_from_ms: int | None) -> 
     return error
 
 
-def query_error(code: str, what: str, *, where: str, why: str, hint: str) -> QueryError:
+def query_error(
+    code: str, what: str, *, where: str, why: str, hint: str, fields: Mapping[str, int | str] | None = None
+) -> QueryError:
     """The error with this code that another process has raised."""
     kinds = {kind.code: kind for kind in QueryError.__subclasses__()}
-    return kinds.get(code, UnreachableError)(what, where=where, why=why, hint=hint)
+    error = kinds.get(code, UnreachableError)(what, where=where, why=why, hint=hint)
+    error.fields = fields or {}
+    return error

@@ -67,9 +67,8 @@ class HttpServer:
         self.has_proof = token is not None or client_ca is not None
         #: Whether it serves only metrics and health.
         self.closed = not (self.is_loopback or self.has_proof or open_to_all)
-        #: The address at which other instances can query stores, ``host:port``; None: there is none, or it is not
-        #: known.
-        self.endpoint = None if self.closed else self.address.reached_by_others()
+        #: Where others can ask this instance: also one that is closed, which says why it serves no stores.
+        self.endpoint = self.address.endpoint()
         hosts = (*_OWN_NAMES, address.name) if self.is_loopback else ("*",)
         self._turns = QuickTurns()
         self._live_page = LivePage(watched, with_stores=answerer is not None, peers=peers)

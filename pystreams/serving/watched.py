@@ -20,6 +20,10 @@ from pystreams.serving.threads import ClientThreads, client_threads
 class Watched(Shown, Protocol):
     """A running application: one client, or the clients of several processes. Called from the server's threads."""
 
+    def application_id(self) -> str | None:
+        """The application's id, at once; None: it is not known yet."""
+        ...
+
     def health(self) -> Health: ...
 
     def samples(self) -> Mapping[str, Sequence[Sample]]:
@@ -43,6 +47,9 @@ class WatchedClient:
         self._lag_max = lag_max
         self._clock = SystemClock()
         self._looks = ClientLooks(streams, clock=self._clock)
+
+    def application_id(self) -> str | None:
+        return self._streams.config.application_id
 
     def health(self) -> Health:
         return self._streams.health(lag_max=self._lag_max)

@@ -265,11 +265,10 @@ class TaskStores:
         if beginning is not None:
             marks[b"beginning"] = beginning.encode()
             if stored.get(b"beginning", beginning.encode()) != beginning.encode():
-                raise StateCorruptedError(
+                raise self._outlived(
                     "the local state of a task is from before the application was reset",
-                    where=str(self.directory),
-                    why="its changelogs were deleted since then, perhaps from another machine",
-                    hint="the task's stores will be deleted and restored; a store that no topic restores starts empty",
+                    "its changelogs were deleted since then, perhaps from another machine",
+                    expected=False,
                 )
         return marks
 
@@ -316,9 +315,19 @@ class TaskStores:
         if not hand_over or found.partition(" ")[0] != log:
             return self._disagreement("the local state of a task belongs to another log", why)
         # The user has chosen to hand over: a store without a changelog gets nothing, and its old content is obsolete.
-        hint = "the task's stores will be deleted and restored; a store that no topic restores starts empty"
-        what = "the local state of a task is from before a backfill's hand-over"
-        return StateCorruptedError(what, where=str(self.directory), why=why, hint=hint)
+        return self._outlived(
+            "the local state of a task is from before a backfill's hand-over", why, expected=True
+        )
+
+    def _outlived(self, what: str, why: str, *, expected: bool) -> StateCorruptedError:
+        """The error for local state from before a decision of the user. It says which stores no topic restores."""
+        lost = sorted(name for name, part in self._parts.items() if part.durable and not part.spec.restorable)
+        hint = "the task's stores will be deleted and restored from their topics"
+        if lost:
+            hint += f"; these have none, so their content is lost: {', '.join(lost)}"
+        error = StateCorruptedError(what, where=str(self.directory), why=why, hint=hint)
+        error.expected = expected and not lost
+        return error
 
     def _disagreement(self, what: str, why: str) -> StateError:
         """The error for local state that does not fit. If no changelog can restore it, only the user can decide."""

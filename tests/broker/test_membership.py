@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pystreams.broker.port import Assigned, CommittedOffset, Lost
+from pystreams.broker.port import Assigned, CommittedOffset, GroupDescription, Lost
 from pystreams.errors import BrokerError, TaskMigratedError
 from pystreams.ids import MemberName, TopicPartition
 from tests.broker.conftest import Join
@@ -255,6 +255,19 @@ def test_offsets_of_a_group_with_members_cannot_be_overwritten(join: Join, log: 
     assert log.committed("g") == at(3, 0)
     log.admin.delete_group("g")
     assert log.committed("g") == {}
+
+
+def test_a_group_without_members_is_not_rebalancing(join: Join, log: Log):
+    nobody = GroupDescription()
+    assert log.admin.describe_group("g") == nobody
+    first, second = join("a"), join("b")
+    follow_until(balanced(first, second), first, second)
+    follow_until(lambda: not log.admin.describe_group("g").rebalancing, first, second)
+    second.member.close()
+    follow_until(balanced(first), first)
+    first.member.close()
+    # The last member that leaves changes the group, as each member did before it.
+    eventually(lambda: log.admin.describe_group("g") == nobody, "nobody is a member")
 
 
 def test_who_was_removed_as_dead_frees_its_partitions_and_learns_it(join: Join, log: Log):

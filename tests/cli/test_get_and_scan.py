@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from pystreams import Streams, TimeWindows
+from pystreams.broker.embedded import EmbeddedBroker
+from pystreams.cli.application.loading import load_application
 from pystreams.cli.application_client import first_reachable
-from tests.live.support import caught_up
+from pystreams.cli.negative_numbers import numbers_last
+from tests.live.support import caught_up, running
 from tests.serving.queries_kit import asked
 
 pytestmark = pytest.mark.live
@@ -84,6 +88,111 @@ def test_where_nothing_answers_the_advice_is_how_to_start_it(pystreams):
     assert shown.code == 1
     assert f"no application answers at http://127.0.0.1:{port}" in shown.err
     assert "--http HOST:PORT" in shown.err
+
+
+@pytest.fixture
+def copying(folder, pystreams):
+    """A program with its topics."""
+    (folder / "copying.py").write_text(COPYING, encoding="utf-8")
+    pystreams("topics", "create", "in", "out")
+    return "copying"
+
+
+@pytest.mark.parametrize("command", [("get", "rows", "k1"), ("scan", "rows")])
+def test_where_nobody_runs_the_application_it_cannot_be_read_now(pystreams, copying, command):
+    name, *arguments = command
+    shown = pystreams(name, copying, *arguments)
+    assert (shown.code, shown.out) == (1, "")
+    assert "Error: copying does not run on embedded log" in shown.err
+    assert "its group has no members" in shown.err
+    assert "pystreams run copying --http HOST:PORT" in shown.err
+
+
+@pytest.mark.parametrize(
+    "endpoint,why",
+    [(None, "they run without --http"), ("127.0.0.1:1", "nothing listens at 127.0.0.1:1")],
+)
+def test_where_no_instance_answers_it_cannot_be_read_now(pystreams, folder, copying, endpoint, why):
+    app = load_application(copying)
+    with (
+        closing(EmbeddedBroker(folder / ".pystreams" / "log.db")) as broker,
+        closing(Streams(app, broker=broker)) as streams,
+    ):
+        if endpoint is not None:
+            streams.set_application_server(endpoint)
+        streams.start()
+        running(streams)
+        shown = pystreams("get", copying, "rows", "k1")
+    assert (shown.code, shown.out) == (1, "")
+    assert "no instance of copying " in shown.err
+    assert why in shown.err
+
+
+def test_a_wrong_token_is_wrong_usage(pystreams, folder):
+    token = folder / "token"
+    token.write_text("0123456789abcdef")
+    token.chmod(0o600)
+    with asked(folder, counted, token="f" * 16) as application:
+        where = ("--url", str(application.server.address))
+        for given in ((), ("--token-file", str(token))):
+            shown = pystreams("get", "apps.counts", "counts", "k1", *where, *given)
+            assert (shown.code, "this application is read with a token" in shown.err) == (2, True)
+
+
+def test_a_key_may_be_a_negative_number(pystreams, tmp_path_factory):
+    def by_number(app):
+        app.stream("in", key=int, value=int).group_by_key().count(name="counts")
+
+    with asked(tmp_path_factory.mktemp("numbers"), by_number) as application:
+        application.log.write("in", [(-7, 1, 1)], key=int)
+        caught_up(application.streams)
+        where = ("--url", str(application.server.address))
+        for arguments in (("-7", *where), (*where, "-7"), (*where, "--", "-7")):
+            assert pystreams("get", "apps.counts", "counts", *arguments).out == "1\n"
+        assert pystreams("scan", "apps.counts", "counts", "--from", "-7", *where).lines == ["-7\t1\t1"]
+        assert "No such option: -x" in pystreams("get", "apps.counts", "counts", "-x", *where).err
+
+
+def test_values_of_options_may_be_negative_numbers_too():
+    assert numbers_last(["a", "--as-of", "-5", "-7", "--json"], {"--as-of"}) == (
+        ["a", "--as-of", "-5", "--json", "--", "-7"]
+    )
+    assert numbers_last(["a", "-x", "--json"], {"--as-of"}) == ["a", "-x", "--json"]
+
+
+def test_messages_name_the_options_of_the_command(pystreams, url):
+    for option in ("--from-time", "--to-time", "--as-of"):
+        shown = pystreams("get", "apps.counts", "counts", "k1", option, "soon", "--url", url)
+        assert (shown.code, f"{option}='soon' is not a time" in shown.err) == (2, True)
+    shown = pystreams("scan", "apps.counts", "counts", "--from-time", "2024-01-01", "--url", url)
+    assert "leave --from-time and --to-time out" in shown.err
+    assert "from_time" not in shown.err
+    shown = pystreams("scan", "apps.counts", "counts", "--from", "k3", "--to", "k1", "--url", url)
+    assert "swap --from and --to" in shown.err
+
+
+def test_times_are_for_people_on_a_terminal_and_milliseconds_elsewhere(
+    pystreams, tmp_path_factory, monkeypatch
+):
+    def by_minute(app):
+        grouped = app.stream("in", key=str, value=int).group_by_key()
+        grouped.windowed_by(TimeWindows.tumbling(60_000)).count(name="counts")
+
+    start = 1_795_901_580_000
+    with asked(tmp_path_factory.mktemp("windows"), by_minute) as application:
+        application.log.write("in", [("k", 1, start + 1)])
+        caught_up(application.streams)
+        where = ("--url", str(application.server.address))
+        commands = (("get", "apps.counts", "counts", "k"), ("scan", "apps.counts", "counts"))
+        for command in commands:
+            assert pystreams(*command, *where).lines == [f"k\t{start}\t{start + 60_000}\t1\t{start + 1}"]
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        for command in commands:
+            shown = pystreams(*command, *where).out
+            for time in ("2026-11-28T21:33:00Z", "2026-11-28T21:34:00Z", "2026-11-28T21:33:00.001Z"):
+                assert time in shown
+        (entry,) = map(json.loads, pystreams("scan", "apps.counts", "counts", "--json", *where).lines)
+        assert (entry["start"], entry["end"]) == (start, start + 60_000)
 
 
 def test_an_endpoint_that_is_none_is_passed_over(counts):

@@ -122,7 +122,8 @@ def test_what_becomes_of_stored_content_is_shown(start, save, order, results):
     save("before", more='orders.group_by_key().count(name="more-counts")')
     running.says("The application starts again")
     assert "store\tmore-counts\t" in running.out
-    running.says("Stop all members of the old version")
+    running.says("The content of all stores and topics that the new version uses is kept")
+    assert "Stop all members of the old version" not in running.err, "that is done here"
     order()
     eventually(lambda: results() == ["before 1", "before 2"], "the result of the program with the new store")
     assert running.stop() == 0, running.err
@@ -156,6 +157,44 @@ def test_a_program_that_cannot_be_loaded_is_not_started_and_the_one_before_goes_
     running.says("The application starts again")
     order()
     eventually(lambda: results()[2:] == ["mended 3"], "the mended program's result")
+    assert running.stop() == 0, running.err
+
+
+def test_a_change_that_would_lose_content_is_not_started_and_the_one_before_goes_on(
+    folder, start, save, order, results
+):
+    save("before")
+    running = start()
+    order()
+    eventually(lambda: results() == ["before 1"], "the first program's result")
+    lossy = PROGRAM.replace("WORD", "lossy").replace('name="counts"', 'name="totals"')
+    (folder / "reloaded_program.py").write_text(lossy, encoding="utf-8")
+    running.says(
+        "The changed program would not start. The application goes on as it was; waiting for the next change."
+    )
+    assert "stored content would be lost: counts" in running.err
+    assert "--accept-loss" in running.err
+    order()
+    eventually(lambda: results() == ["before 1", "before 2"], "another result of the first program")
+    renamed = lossy.replace('name="totals"', 'name="totals", was="counts"').replace("lossy", "renamed")
+    (folder / "reloaded_program.py").write_text(renamed, encoding="utf-8")
+    running.says("The application starts again")
+    order()
+    eventually(lambda: results()[2:] == ["renamed 3"], "the result of the program that keeps the content")
+    assert running.stop() == 0, running.err
+
+
+def test_a_loss_that_is_accepted_is_started(folder, start, save, order, results):
+    save("before")
+    running = start()
+    order()
+    eventually(lambda: results() == ["before 1"], "the first program's result")
+    lossy = PROGRAM.replace("WORD", "lossy").replace('name="counts"', 'name="totals"')
+    accepting = lossy.replace("commit_interval_ms=100", 'commit_interval_ms=100, accept_loss="counts"')
+    (folder / "reloaded_program.py").write_text(accepting, encoding="utf-8")
+    running.says("The application starts again")
+    order()
+    eventually(lambda: results() == ["before 1", "lossy 1"], "the result of the changed program")
     assert running.stop() == 0, running.err
 
 

@@ -60,6 +60,42 @@ def test_an_application_that_does_not_run_says_so_with_its_exit_code(pystreams, 
     assert shown.out == ""
 
 
+def test_an_application_that_has_run_and_stopped_does_not_run(pystreams, program):
+    assert pystreams("run", program, "--until-caught-up").code == 0
+    shown = pystreams("status", program)
+    assert (shown.code, "counted does not run" in shown.err) == (1, True)
+    (state,) = states(pystreams, program)
+    assert (state["threads"], state["rebalancing"], state["lag"]) == ([], False, 0)
+
+
+def test_an_application_whose_processes_were_all_killed_does_not_run(pystreams, program):
+    with run_in_the_background(program, "--threads", "2") as process:
+        eventually(lambda: len(states(pystreams, program)[0]["threads"]) == 2, "two threads run")
+        process.kill()
+        process.wait()
+    shown = pystreams("status", program)
+    assert (shown.code, "counted does not run" in shown.err) == (1, True)
+    (state,) = states(pystreams, program)
+    assert (state["threads"], state["rebalancing"]) == ([], False)
+
+
+def test_each_worker_is_a_process(pystreams, program):
+    with run_in_the_background(program, "--workers", "2", "--threads", "2") as process:
+
+        def at_work():
+            (state,) = states(pystreams, program)
+            return len(state["threads"]) == 4 and not state["rebalancing"]
+
+        try:
+            eventually(at_work, "four threads run")
+            assert "4 threads in 2 processes, 4 tasks." in pystreams("status", program).err
+            assert "4 threads in 2 processes" in pystreams("lag", program).err
+            assert "4 threads in 2 processes" in pystreams("threads", program).err
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
 def test_lag_shows_each_partition_before_the_first_start(pystreams, program):
     shown = pystreams("lag", program)
     assert shown.code == 0
@@ -117,6 +153,9 @@ class Restoring:
     def __init__(self, thread: str) -> None:
         self.thread = thread
         self.remaining = 3_000
+
+    def application_id(self) -> str:
+        return "counted"
 
     def threads(self) -> list[ClientThreads]:
         self.remaining -= 600

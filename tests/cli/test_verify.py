@@ -298,3 +298,25 @@ def test_ctrl_c_leaves_nothing(folder, pystreams, shop, monkeypatch):
     assert found.code == 130
     assert found.err.splitlines()[-1] == "Stopped. Nothing was changed."
     assert not list((folder / ".pystreams").glob("verify-*"))
+
+
+def test_a_table_without_offsets_is_refused_before_what_else_is_missing(pystreams, shop):
+    # Neither Spark nor the number of partitions is asked for first: both would be in vain.
+    refused = pystreams("verify", shop, "--source", "orders=table:lake.orders?key=customer&timestamp=at")
+    assert refused.code == 2
+    assert refused.err == (
+        "Error: the records of a source have no offsets, so history cannot end where the application has come to\n"
+        "  where: the table of topic orders\n"
+        "  next:  if the application was handed over from this table, give the boundary of that backfill, behind which "
+        "the log counts: --boundary TIME, boundary=; otherwise read history from the log, from an archive, or name "
+        "the table's columns partition and offset\n"
+    )
+    spark = pystreams(
+        *("verify", shop, "--source", "orders=table:lake.orders?key=customer&timestamp=at"),
+        *("--boundary", "2026-02-01"),
+    )
+    assert spark.code == 2
+    assert "--master 'local[*]'" in spark.err
+    needless = pystreams("verify", shop, "--boundary", "2026-02-01")
+    assert needless.code == 2
+    assert "a boundary is only for topics whose history is in a table without offsets" in needless.err

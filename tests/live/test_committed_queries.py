@@ -39,6 +39,17 @@ def values(streams: Streams, **demands: Any) -> list[Any]:
     return [None if (found := store.get(key)) is None else found.value for key in KEYS]
 
 
+def test_a_store_shows_itself_without_a_read(log: Log) -> None:
+    log.create("in", partitions=PARTITIONS)
+    streams = log.start(table(log))
+    caught_up(streams)
+    store = streams.store("latest")
+    assert repr(store) == "Store latest: the partitions of this process"
+    assert store._repr_html_() == "<p>Store latest: the partitions of this process</p>"
+    assert streams.close(30_000)
+    assert repr(store).startswith("Store latest: ")
+
+
 def test_a_committed_read_does_not_wait_for_a_thread_that_is_busy(log: Log) -> None:
     log.create("in", partitions=PARTITIONS)
     stuck, free = threading.Event(), threading.Event()

@@ -221,6 +221,9 @@ class Behind:
     def __init__(self) -> None:
         self.known = Lag(7, {"orders": 7}, 1)
 
+    def application_id(self) -> str:
+        return "shop"
+
     def lag(self) -> Lag:
         return self.known
 

@@ -34,7 +34,15 @@ def test_all_that_is_kept_in_the_package_is_in_the_wheel(wheel):
         if path.is_file() and "__pycache__" not in path.parts
     }
     page = {f"pystreams/serving/live/static/page.{kind}" for kind in ("html", "css", "js")}
-    assert {"pystreams/py.typed", "pystreams/cli/commands/project/Makefile.template", *page} <= kept
+    monitoring = {
+        f"pystreams/cli/commands/monitoring/files/{name}" for name in ("dashboard.json", "alerts.yaml")
+    }
+    assert {
+        "pystreams/py.typed",
+        "pystreams/cli/commands/project/Makefile.template",
+        *page,
+        *monitoring,
+    } <= kept
     assert {name for name in names(wheel) if ".dist-info/" not in name} == kept
 
 

@@ -17,8 +17,9 @@ from pystreams.metrics.exposed import exposed_name
 from tests.unit.serving.test_exposition import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
-DASHBOARD = ROOT / "docker" / "grafana" / "dashboards" / "pystreams.json"
-ALERTS = ROOT / "docker" / "prometheus" / "alerts.yaml"
+FILES = ROOT / "pystreams" / "cli" / "commands" / "monitoring" / "files"
+DASHBOARD = FILES / "dashboard.json"
+ALERTS = FILES / "alerts.yaml"
 
 #: Labels that Prometheus gives to every series, and what it says itself about those that it scrapes.
 TARGET = frozenset({"job", "instance"})

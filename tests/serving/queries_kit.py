@@ -52,9 +52,15 @@ def counting(app: App) -> None:
 
 @contextmanager
 def asked(
-    folder: Path, build: Callable[[App], object], *, partitions: int = 2, **settings: Any
+    folder: Path,
+    build: Callable[[App], object],
+    *,
+    partitions: int = 2,
+    token: str | None = None,
+    **settings: Any,
 ) -> Iterator[Asked]:
-    """The application that ``build`` makes, which reads topic ``in``, and runs when it is given."""
+    """The application that ``build`` makes, which reads topic ``in``, and runs when it is given. Its stores are read
+    with the ``token``, if there is one."""
     log = Log(folder)
     log.create("in", partitions=partitions)
     app = log.app("asked", **settings)
@@ -62,7 +68,7 @@ def asked(
     streams = Streams(app, broker=log.broker)
     try:
         with HttpServer(
-            Address("127.0.0.1", 0), WatchedClient(streams, None), LocalStores(streams)
+            Address("127.0.0.1", 0), WatchedClient(streams, None), LocalStores(streams), token=token
         ) as server:
             streams.start()
             running(streams)

@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import Mock
 
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount, Route
@@ -26,7 +27,7 @@ KINDS: Final[Sequence[dict[str, str]]] = (
 
 def paths(store: str, key: str) -> list[str]:
     """A path for each route, also of one that is not there; with this store and key."""
-    nobody: Any = object()
+    nobody: Any = Mock()
     app: Any = pages(nobody, nobody, ["*"], live_page=LivePage(nobody, with_stores=True))._app
     while not isinstance(app, Starlette):
         app = app._others

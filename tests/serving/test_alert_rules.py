@@ -8,11 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.docs.manual import DOCS, sections
 from tests.serving.promql_kit import ALERTS, ROOT, alerts
 
 PAGE = "how-to/alerts"
+CONFIGURATION = ROOT / "docker" / "prometheus" / "prometheus.yaml"
 CASES = Path(__file__).parent / "alert_cases.yaml"
 PARTS = ("**Means**: ", "**Look**: ", "**Do**: ")
 
@@ -56,8 +58,20 @@ def test_there_is_a_case_for_each_alert() -> None:
     assert set(named) == set(NAMES)
 
 
-def test_prometheus_takes_the_rules_and_its_configuration(promtool: str) -> None:
-    for command, path in (("rules", ALERTS), ("config", ALERTS.with_name("prometheus.yaml"))):
+def test_the_prometheus_of_the_compose_file_has_the_rules() -> None:
+    configuration = yaml.safe_load(CONFIGURATION.read_text(encoding="utf-8"))
+    compose = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text(encoding="utf-8"))
+    mounted = dict(volume.split(":")[1::-1] for volume in compose["services"]["prometheus"]["volumes"])
+    (rules,) = configuration["rule_files"]
+    folder, _, name = rules.rpartition("/")
+    assert (ROOT / "docker" / mounted[folder] / name).resolve() == ALERTS
+
+
+def test_prometheus_takes_the_rules_and_its_configuration(promtool: str, tmp_path: Path) -> None:
+    here = tmp_path / "prometheus.yaml"
+    configuration = CONFIGURATION.read_text(encoding="utf-8")
+    here.write_text(configuration.replace("/etc/pystreams/alerts.yaml", str(ALERTS)), encoding="utf-8")
+    for command, path in (("rules", ALERTS), ("config", here)):
         done = subprocess.run([promtool, "check", command, path], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -68,8 +68,8 @@ def test_grafana_finds_it_and_its_data_source_at_its_start() -> None:
     (provider,) = yaml.safe_load((PROVISIONED / "dashboards" / "pystreams.yaml").read_text())["providers"]
     compose = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
     mounted = dict(volume.split(":")[:2] for volume in compose["services"]["grafana"]["volumes"])
-    folder = DASHBOARD.parent.relative_to(ROOT / "docker").as_posix()
-    assert mounted[f"./{folder}"] == provider["options"]["path"]
+    folder = DASHBOARD.parent.relative_to(ROOT).as_posix()
+    assert mounted[f"../{folder}"] == provider["options"]["path"]
     assert mounted["./grafana/provisioning"] == "/etc/grafana/provisioning"
     host, _, port = source["url"].removeprefix("http://").partition(":")
     assert (source["type"], host in compose["services"], port) == ("prometheus", True, "9090")

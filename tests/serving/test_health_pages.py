@@ -187,7 +187,11 @@ def test_the_loopback_of_ipv6_is_reached_by_its_name(log):
     with server:
         assert server.is_loopback
         assert get(server.address, "/live").status == 200
-        assert get(server.address, "/live", Host="evil.example").status == 400
+        refused = get(server.address, "/live", Host="evil.example")
+        assert (refused.status, refused.json["code"]) == (400, "wrong-host")
+        assert refused.json["error"] == "this server does not answer for the host 'evil.example'"
+        assert "--http 0.0.0.0:PORT" in refused.json["hint"]
+        assert "--http-token-file" in refused.json["hint"]
 
 
 def test_where_all_may_read_any_name_will_do(log):
@@ -225,6 +229,9 @@ class Slow:
 
     def __init__(self) -> None:
         self.looking, self.release = threading.Event(), threading.Event()
+
+    def application_id(self) -> str:
+        return "shop"
 
     def health(self) -> Health:
         self.looking.set()

@@ -184,6 +184,9 @@ class Waiting:
     def __init__(self, asked: AskedLog) -> None:
         self.asked = asked
 
+    def application_id(self) -> str:
+        return "shop"
+
     def health(self) -> Health:
         return Health(live=True, ready=True)
 

@@ -36,6 +36,9 @@ class Application:
         self.looked_at, self.let_go = threading.Event(), threading.Event()
         self.let_go.set()
 
+    def application_id(self) -> str:
+        return "shop"
+
     def health(self) -> Health:
         return Health(live=True, ready=True)
 

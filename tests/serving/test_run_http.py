@@ -124,6 +124,8 @@ def test_one_address_answers_for_the_stores_of_all_workers(log, start, tmp_path)
     eventually(lambda: get(run.address, "/ready").status == 200)
     eventually(lambda: get(run.address, "/stores/counts").json["here"] == [0, 1, 2, 3])
     eventually(lambda: len(get(run.address, "/stores/counts/entries").json.get("entries", ())) == 20)
+    named = eventually(lambda: get(run.address, "/stores").headers.get("pystreams-application"), "its name")
+    assert named == get(run.address, "/state").json["clients"][0]["client_id"].partition("-")[0]
     for _ in range(2):  # the second time it is known who has a key
         for number, key in enumerate(keys):
             assert get(run.address, f"/stores/counts/keys/{key}").json == {
@@ -174,6 +176,7 @@ def test_without_the_libraries_the_run_says_what_to_install(log, start, tmp_path
     run = start("--http", "0")
     run.ends_with(2)
     assert "pip install 'pystreams-engine[http]'" in run.text
+    assert "or from a clone: pip install '/path/to/the/clone[http]'" in run.text
     assert "Traceback" not in run.text
 
 

@@ -200,6 +200,9 @@ def test_a_key_is_written_and_values_are_shown_in_the_encoding_of_their_type(
         page = application.key("latest", "{")
         assert (page.status, page.json["code"]) == (400, "bad-query")
         assert "is not a key of this store" in page.json["error"]
+        plain = type_ in (int, float, bool, bytes, uuid.UUID)
+        assert ("percent-encoded" in page.json.get("url", "")) is not plain
+        assert "percent" not in page.json["hint"]
 
 
 def test_what_has_no_json_form_is_shown_as_its_bytes(tmp_path):

@@ -33,6 +33,9 @@ OPEN = ("/metrics", "/live", "/ready")
 class Well:
     """An application that is well, and has no metrics."""
 
+    def application_id(self) -> str:
+        return "shop"
+
     def health(self) -> Health:
         return Health(live=True, ready=True)
 
@@ -92,6 +95,7 @@ def test_another_token_is_refused(sent):
 def test_stores_are_not_served_where_others_reach_them_unless_that_is_wanted():
     with served("0.0.0.0") as server:
         assert server.closed
+        assert server.endpoint is not None
         address = Address("127.0.0.1", server.address.port)
         page = get(address, "/stores")
         assert (page.status, page.json["code"]) == (403, "closed")
@@ -110,14 +114,17 @@ def test_stores_are_not_served_where_others_reach_them_unless_that_is_wanted():
 def test_a_file_without_a_token_that_keeps_others_out_is_refused(tmp_path, content):
     file = tmp_path / "token"
     file.write_text(content, encoding="utf-8")
-    with pytest.raises(ConfigError, match="has no token that keeps others out"):
+    with pytest.raises(ConfigError, match="has no token that keeps others out") as caught:
         read_token(file)
+    assert caught.value.hint == f"make one: (umask 077; openssl rand -hex 32 > {file})"
 
 
 def test_a_token_is_all_of_its_file(tmp_path):
     file = tmp_path / "token"
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot be read") as caught:
         read_token(file)
+    assert caught.value.why == "No such file or directory"
+    assert caught.value.hint.startswith("name the file that has the token, or make one: (umask 077; openssl ")
     file.write_text(f"{TOKEN}\n", encoding="utf-8")
     assert read_token(file) == TOKEN
 

@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from pystreams.errors import SerializationError
-from pystreams.serving.query_errors import FailedError, UnreachableError
+from pystreams.serving.query_errors import BadQueryError, FailedError, UnreachableError
 from pystreams.serving.stores.asking import Together
 from pystreams.serving.stores.lines import Line
 from pystreams.serving.stores.parts import Part
@@ -33,6 +33,14 @@ def test_a_worker_that_starts_again_does_not_hide_the_one_that_took_over() -> No
 def test_whatever_a_serde_raises_is_reported_to_the_one_who_asks(error: Exception, at_once: bool) -> None:
     with pytest.raises(FailedError, match="no number"):
         asked_over_a_line(Worker(error, at_once=at_once), lambda line: line.ask(QUESTION))
+
+
+def test_an_error_has_all_its_parts_after_a_line() -> None:
+    wrong = BadQueryError("'x' is not a key of this store", why="its keys are K", hint="write it as JSON")
+    wrong.fields = {"url": "in a URL this JSON is percent-encoded"}
+    with pytest.raises(BadQueryError) as raised:
+        asked_over_a_line(Worker(wrong), lambda line: line.ask(QUESTION))
+    assert (raised.value.why, raised.value.hint, raised.value.fields) == (wrong.why, wrong.hint, wrong.fields)
 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["in-tasks", "at-once"])

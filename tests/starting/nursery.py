@@ -31,6 +31,8 @@ IMPORTED = (
     "pystreams.cli.commands.topics",
     "pystreams.cli.commands.workers.worker_program",
     "pystreams.cli.main",
+    "pystreams.app",
+    "pystreams.dsl.builder",
     "pystreams.state.disk.rocksdb",
     "rich.console",
     "rocksdict",

@@ -1,4 +1,4 @@
-"""``import pystreams`` is quick: commands start at once, and worker processes do.
+"""``from pystreams import App`` is quick: commands start at once, and worker processes do.
 
 How long it takes is told in what some modules of Python's own take on the same machine at the same time: a busy
 processor, whose caches others use, needs twice as long for either.
@@ -56,7 +56,7 @@ def bytecode_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("bytecode_is_kept")
 def test_importing_takes_three_times_as_long_as_some_of_pythons_modules_at_most():
-    own, yardstick = MEASURE.format("pystreams"), MEASURE.format(YARDSTICK)
+    own, yardstick = MEASURE.format("pystreams.app"), MEASURE.format(YARDSTICK)
     for warm in (own, yardstick):
         python(warm)
     pairs = [(float(python(own)), float(python(yardstick))) for _ in range(10)]
@@ -64,10 +64,18 @@ def test_importing_takes_three_times_as_long_as_some_of_pythons_modules_at_most(
     assert ours < TIMES_MAX * theirs
 
 
-@pytest.mark.parametrize("module", ["pystreams", "pystreams.serde", "pystreams.config", "pystreams.topology"])
+@pytest.mark.parametrize(
+    "module", ["pystreams.app", "pystreams.serde", "pystreams.config", "pystreams.topology"]
+)
 def test_importing_loads_nothing_heavy(module):
     loaded = python(f"import sys, {module}; print(*sys.modules)").split()
     assert not set(HEAVY) & set(loaded)
+
+
+def test_importing_the_package_alone_imports_nothing_else():
+    """So Ctrl-C finds a command that is ready for it."""
+    loaded = python("import sys, pystreams; print(*sys.modules)").split()
+    assert [name for name in loaded if name.startswith("pystreams")] == ["pystreams"]
 
 
 def test_the_connection_to_kafka_leaves_the_http_client_to_tokens_that_are_fetched():

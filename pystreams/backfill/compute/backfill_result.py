@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.columns.parts import store_of
@@ -31,6 +31,9 @@ from pystreams.nearest import not_among
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.state.value_forms import headers_apart
 from pystreams.stream_time import NO_TIME
+
+#: The kinds of stores with windows or sessions that a program can read.
+_WINDOWS: Final = frozenset({"window", "timestamped_window", "session"})
 
 
 class ChangelogEntry(NamedTuple):
@@ -76,7 +79,18 @@ class BackfillResult(Summarised):
         written: Counter[str] = Counter()
         for partition, count in self.written().items():
             written[partition.topic] += count
-        return result_summary(self.manifest, entries, written)
+        return result_summary(self.manifest, entries, written, self._windows_from(entries))
+
+    def _windows_from(self, stores: Collection[str]) -> dict[str, int]:
+        """By windowed store that a program can read, the time (ms) from which on all partitions still have windows (by
+        their start) or sessions (by their end). Stores in which none can have expired are left out."""
+        found: dict[str, int] = {}
+        for spec in self.loaded.built.stores:
+            if spec.name in stores and spec.kind in _WINDOWS and spec.retention_ms > 0:
+                time_ms = max(self.store_times(spec.name), default=NO_TIME) - spec.retention_ms + 1
+                if time_ms > 0:
+                    found[spec.name] = time_ms
+        return found
 
     def table(self, store: str) -> Any:
         """A store as a table with typed columns, ``StoreColumns`` without bytes: a DataFrame of Spark, or a

@@ -17,7 +17,7 @@ from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.executor import CarriedState, Executor, Report, SliceJob
 from pystreams.backfill.compute.shares import records_of
-from pystreams.backfill.compute.summary import Summarised, Summary
+from pystreams.backfill.compute.summary import Summarised, Summary, remarks_on_boundaries
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome
 from pystreams.backfill.locations import shown
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 _PROGRESS_MS = 250
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+@dataclass(frozen=True, slots=True, repr=False)
+class Progress(Summarised):
     """The progress of a task of a slice: records processed, and the estimated total (exact once it is ``finished``). A
     task that is retried starts counting again."""
 
@@ -52,6 +52,14 @@ class Progress:
     records: int
     expected: int
     finished: bool
+
+    def _summary(self) -> Summary:
+        about = "" if self.finished else "about "
+        ending = ", finished" if self.finished else ""
+        return Summary(
+            f"Slice {self.slice + 1}, task {self.task}: {self.records:,} of {about}{self.expected:,} records{ending}",
+            [],
+        )
 
 
 #: Called in the driver, from any of its threads.
@@ -77,7 +85,8 @@ class Planned(Summarised):
             ("slice", self.plan.title_of(one), _reads(one, expected[one.index])) for one in self.plan.slices
         ]
         until = show_time(self.manifest.cut_time_ms)
-        return Summary(f"Plan of a backfill of {self.manifest.application_id}, up to {until}", rows)
+        title = f"Plan of a backfill of {self.manifest.application_id}, up to {until}"
+        return Summary(title, rows, remarks_on_boundaries(self.manifest))
 
     def expected_records(self) -> dict[int, int | None]:
         """By slice, the estimated number of records that it will read, from its ranges of offsets; None if it also
@@ -144,8 +153,9 @@ def _begun(planned: Planned, staging: Staging, *, resume: bool, overwrite: bool)
             hint="continue it (resume), replace it (overwrite), or choose another folder",
         )
     manifest.check_plan(planned.plan)
-    if manifest.status is Status.CUT:
-        check_rules(manifest.rules, rules, planned.source, staging.location)
+    finished = manifest.status is not Status.CUT
+    check_rules(manifest.rules, rules, planned.source, staging.location, finished=finished)
+    if not finished:
         # Write the manifest even if it is not new: another driver that is still alive then notices this one.
         staging.write_manifest(manifest)
         staging.with_slices(manifest.folders).clear()
@@ -319,4 +329,5 @@ def _result(outcomes: Sequence[TaskOutcome], late: Iterable[LateRecords]) -> Sli
         sum((Counter(outcome.left_out) for outcome in outcomes), Counter()),
         tuple(late),
         tuple(add_up_unmatched(chain.from_iterable(outcome.joins for outcome in outcomes))),
+        sum((Counter(outcome.causes) for outcome in outcomes), Counter()),
     )

@@ -25,12 +25,14 @@ from pystreams.ids import TopicPartition
 @dataclass(frozen=True, slots=True)
 class Continuation:
     """The part of an earlier backfill that a later one needs: its input ranges, the state of its tasks by sub-topology,
-    and its id. ``approximate``: its offsets are made up, and so are those of its continuation."""
+    its id, and its boundaries between tables and the log. ``approximate``: its offsets are made up, and so are those of
+    its continuation."""
 
     inputs: Sequence[InputRange] = ()
     carried: Mapping[int, CarriedState] = field(default_factory=dict)
     previous_id: str | None = None
     approximate: bool = False
+    boundaries: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def starts(self) -> dict[TopicPartition, int]:
@@ -64,7 +66,9 @@ def go_on(previous: Staging, plan: BackfillPlan) -> Continuation:
         if one.final:
             outcomes = tuple(_anew(outcome) for outcome in previous.outcomes(one.index, one.tasks))
             carried[one.subtopology] = CarriedState(previous, one.index, outcomes)
-    return Continuation(manifest.inputs, carried, manifest.backfill_id, manifest.approximate)
+    return Continuation(
+        manifest.inputs, carried, manifest.backfill_id, manifest.approximate, manifest.boundaries
+    )
 
 
 def check_source(before: Continuation, source: Source) -> None:

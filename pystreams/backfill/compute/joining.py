@@ -74,6 +74,7 @@ def _joined(outcomes: Sequence[TaskOutcome]) -> TaskOutcome:
         written=_added([one.written for one in outcomes]),
         store_times=_latest([one.store_times for one in outcomes]),
         left_out=_added([one.left_out for one in outcomes]),
+        causes=_added([one.causes for one in outcomes]),
         late=tuple(_late(outcomes)),
         joins=tuple(add_up_unmatched(chain.from_iterable(one.joins for one in outcomes))),
     )

@@ -421,6 +421,7 @@ class _TaskRun:
             self._left_out.totals(),
             tuple(self._left_out.late()),
             tuple(self._left_out.unmatched()),
+            self._left_out.causes(),
         )
 
     def _row_of(self, outcome: TaskOutcome) -> Arrow:

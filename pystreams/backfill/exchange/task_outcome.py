@@ -81,10 +81,10 @@ def _earlier(one: int | None, other: int | None) -> int | None:
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
     """``records`` and ``dropped`` count the records that this visit read and dropped (as the metric does: for each
-    window), ``written`` those that it wrote, by partition; ``left_out``, ``late`` and ``joins`` are those of its
-    ``LeftOut``. The others say where the task stands: ``partition_times`` and ``taken`` (records so far, of internal
-    topics) by input topic, ``sequences`` as ``CollectingProducer.sequences``, ``stores`` with a digest for each,
-    ``store_times`` as ``TaskStores.times``."""
+    window), ``written`` those that it wrote, by partition; ``left_out``, ``causes``, ``late`` and ``joins`` are those
+    of its ``LeftOut``. The others say where the task stands: ``partition_times`` and ``taken`` (records so far, of
+    internal topics) by input topic, ``sequences`` as ``CollectingProducer.sequences``, ``stores`` with a digest for
+    each, ``store_times`` as ``TaskStores.times``."""
 
     records: int = 0
     dropped: int = 0
@@ -98,6 +98,7 @@ class TaskOutcome:
     left_out: Mapping[str, int] = field(default_factory=dict)
     late: Sequence[LateRecords] = ()
     joins: Sequence[Unmatched] = ()
+    causes: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         content = {
@@ -116,6 +117,7 @@ class TaskOutcome:
             "left_out": dict(self.left_out),
             "late": self.late,
             "joins": self.joins,
+            "causes": dict(self.causes),
         }
         return json.dumps(content).encode()
 
@@ -139,6 +141,7 @@ class TaskOutcome:
             content.get("left_out", {}),
             tuple(LateRecords(*late) for late in content.get("late", ())),
             tuple(map(Unmatched.from_json, content.get("joins", ()))),
+            content.get("causes", {}),
         )
 
 

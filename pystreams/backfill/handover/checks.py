@@ -15,6 +15,7 @@ from pystreams.broker.port import Admin, Broker, has_members
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import OffsetOutOfRangeError, StateError, TopicError
 from pystreams.ids import TopicPartition
+from pystreams.plural import counted
 from pystreams.take_over.hand_over_record import HandOverRecord, UnderWayError, read_record
 from pystreams.topics.topic_plan import TopicPlan, plan_topics
 from pystreams.topology.partitions import resolve_partitions
@@ -37,6 +38,8 @@ def check_target(cut: CutBackfill, broker: Broker, clock: Clock | None = None) -
             topics = checked_topics(cut, broker, admin)
             refuse([*expired_changelogs(cut, topics, clock.now_ms())], cut, broker)
             if cut.manifest.status is Status.CUT:
+                if again := processed_beyond(cut, admin):
+                    log.warning("%s", again)
                 warn_of_changelogs(cut, topics, broker, clock.now_ms())
 
 
@@ -69,6 +72,24 @@ def checked_topics(cut: CutBackfill, broker: Broker, admin: Admin) -> TopicPlan:
     _require_same_records(manifest, beginnings, broker)
     _require_restorable(cut, beginnings, where)
     return plan_topics(admin, cut.loaded.built, cut.loaded.config, where)
+
+
+def processed_beyond(cut: CutBackfill, admin: Admin) -> str:
+    """A sentence that the live application has gone on beyond the cut, so that the hand-over sets it back; empty if it
+    has not. The number is that of offsets."""
+    committed = admin.group_offsets(cut.plan.application_id)
+    beyond = sum(
+        max(0, committed[input.partition].offset - input.end)
+        for input in cut.manifest.inputs
+        if input.partition in committed
+    )
+    if not beyond:
+        return ""
+    one = beyond == 1
+    return (
+        f"{cut.plan.application_id} has processed {counted(beyond, 'record')} beyond this backfill's cut; "
+        f"{'it is' if one else 'they are'} processed, and {'its' if one else 'their'} results are emitted, again"
+    )
 
 
 def require_no_members(admin: Admin, application_id: str, where: str) -> None:

@@ -18,12 +18,17 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.summary import Summarised, Summary, topic_rows
-from pystreams.backfill.handover.checks import checked_topics, handed_over_before, was_complete
+from pystreams.backfill.handover.checks import (
+    checked_topics,
+    handed_over_before,
+    processed_beyond,
+    was_complete,
+)
 from pystreams.backfill.handover.emit import check_emit, emit_to_topics
 from pystreams.backfill.handover.emit_to_topics import emitter_id
 from pystreams.backfill.handover.publishing import Published, PublishStore, StoreTimes, transactional_id
@@ -68,14 +73,16 @@ class HandOverInterrupted(KeyboardInterrupt):
 @dataclass(frozen=True, slots=True, repr=False)
 class HandedOver(Summarised):
     """The result of a hand-over. ``stores`` is empty if it was ``complete_before``: then nothing was done. ``emitted``
-    counts the records that were written to output topics, now or then; None if that was not asked for. A notebook shows
-    it as a table of what was written."""
+    counts the records that were written to output topics, now or then; None if that was not asked for. ``again`` is a
+    sentence about records that the application will process again; empty if there are none. A notebook shows it as a
+    table of what was written."""
 
     manifest: Manifest
     attempt: str
     complete_before: bool = False
     stores: Mapping[str, Published] = field(default_factory=dict)
     emitted: Mapping[str, int] | None = None
+    again: str = ""
 
     def _summary(self) -> Summary:
         application_id, until = self.manifest.application_id, show_time(self.manifest.cut_time_ms)
@@ -87,6 +94,7 @@ class HandedOver(Summarised):
         return Summary(
             f"Handed over{before}: {application_id} continues at {until}",
             [*rows, *topic_rows(self.emitted or {})],
+            [f"{self.again}."] if self.again else [],
         )
 
 
@@ -145,8 +153,11 @@ class _HandOver:
             record_topics = [own_topic, topology_topic_spec(self._application_id)]
             admin.create_topics([*versions.of(topics.missing), *record_topics])
             committer.probe(self._written())
+            if again := processed_beyond(self._result, admin):
+                log.warning("%s", again)
             with self._state_in_errors():
-                return self._write(admin, committer, topics, versions, before_commit)
+                done = self._write(admin, committer, topics, versions, before_commit)
+            return replace(done, again=again)
 
     def _before(self, former: HandOverRecord) -> HandedOver:
         """The result if the backfill was handed over before. Raises ``StateError`` if its records must also be emitted
@@ -158,7 +169,7 @@ class _HandOver:
                 where=f"application {self._application_id}, {self._broker.description}",
                 why="the application may have written to these topics since: the backfill's records would come too "
                 "late",
-                hint="write them to files (--emit parquet:FOLDER)",
+                hint="write them to files: emit(result, FOLDER), on the command line --emit parquet:FOLDER",
             )
         return HandedOver(_of(former), former.attempt, complete_before=True, emitted=former.emitted)
 
@@ -241,14 +252,15 @@ class _HandOver:
         except KeyboardInterrupt:
             raise HandOverInterrupted(
                 f"Stopped during the hand-over to {self._application_id} ({self._broker.description}). The application "
-                "does not start from an incomplete hand-over: run the same command with --resume, which completes it "
-                "and computes nothing again; or hand over another backfill; or reset the application (pystreams reset)."
+                "does not start from an incomplete hand-over: run the same command with --resume (in Python hand_over "
+                "again), which completes it and computes nothing again; or hand over another backfill; or reset the "
+                "application (pystreams reset)."
             ) from None
         except StreamsError as error:
             error.extend(
                 where=f"hand-over to {self._application_id}",
                 hint="the application does not start from an incomplete hand-over: the same command with --resume "
-                "completes it",
+                "(in Python hand_over again) completes it",
             )
             raise
 

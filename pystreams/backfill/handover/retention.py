@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.exchange.rows import Arrow, pc
@@ -19,6 +20,9 @@ from pystreams.topics.oldest_output import Oldest, older_than_limits, oldest_out
 from pystreams.topics.topic_plan import TopicPlan, time_limits
 
 log = logging.getLogger(__name__)
+
+#: The way out, on the command line and in Python.
+_ALLOW: Final = "or allow it (-s allow_expired=true, or App(..., allow_expired=True))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ def refuse(expired: Sequence[Expired], cut: CutBackfill, broker: Broker) -> None
         "topics would delete what the backfill writes right after it is written",
         where="\n".join([broker.description, *map(_shown, expired)]),
         why="the oldest record for each of them is older than its retention",
-        hint=f"{_mends(expired)}; or allow it (-s allow_expired=true)",
+        hint=f"{_mends(expired)}; {_ALLOW}",
     )
     if not cut.loaded.config.allow_expired:
         raise error
@@ -76,7 +80,9 @@ def _mends(expired: Sequence[Expired]) -> str:
     existing = " ".join(one.topic for one in expired if one.exists)
     mends = [f"pystreams topics alter {existing} --config retention.ms=-1"] if existing else []
     if not all(one.exists for one in expired):
-        mends.append("set -s window_changelog_retention_ms=-1 for changelogs that do not exist yet")
+        mends.append(
+            "set -s window_changelog_retention_ms=-1 (or App(...)) for changelogs that do not exist yet"
+        )
     return ", and ".join(mends)
 
 
@@ -120,7 +126,7 @@ def _warn(
             "topics would delete what the backfill writes, so its results will be refused once they are computed",
             where="\n".join([broker.description, *(_shown(one, "last record") for one in too_old)]),
             why="even the results of the last records that it reads are older than the retention",
-            hint=f"{_mends(too_old)}; or allow it (-s allow_expired=true)",
+            hint=f"{_mends(too_old)}; {_ALLOW}",
         )
         log.warning("%s", warning)
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from pystreams.backfill.plan.slices import BackfillPlan
+from pystreams.backfill.sources import Remark
 from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.engine.failures.lateness import LateRecords
 from pystreams.engine.failures.unmatched import Unmatched
@@ -64,7 +65,7 @@ class StoreResult:
 class SliceResult:
     """The result of a staged slice. ``dropped`` counts as the metric does: a record for each window that dropped it.
     ``left_out`` counts records by their fate, ``late`` those of them that came too late for a window, ``joins`` the
-    records for which joins have found nothing."""
+    records for which joins have found nothing, ``causes`` the dropped ones that were not late, by what is wrong."""
 
     records: int
     dropped: int
@@ -72,6 +73,7 @@ class SliceResult:
     left_out: Mapping[str, int] = field(default_factory=dict)
     late: tuple[LateRecords, ...] = ()
     joins: tuple[Unmatched, ...] = ()
+    causes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,11 @@ class Manifest:
 
     #: By aggregating step behind a repartition topic, why this gets each record; empty: partials (combining.py).
     records: Mapping[str, str] = field(default_factory=dict)
+    #: By topic, the time (ms) before which its history came from a table without offsets, here or in the backfill that
+    #: this one continues.
+    boundaries: Mapping[str, int] = field(default_factory=dict)
+    #: What the plan has found there (boundaries.py).
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def combined(self) -> tuple[str, ...]:
@@ -193,6 +200,8 @@ class Manifest:
                 "with_headers": self.with_headers,
                 "updates": dict(self.updates),
                 "records": dict(self.records),
+                "boundaries": dict(self.boundaries),
+                "remarks": self.remarks,
             },
             indent=1,
         )
@@ -236,6 +245,7 @@ def _slice_json(result: SliceResult) -> dict[str, Any]:
         "left_out": dict(result.left_out),
         "late": result.late,
         "joins": result.joins,
+        "causes": dict(result.causes),
     }
 
 
@@ -271,6 +281,7 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
                 one.get("left_out", {"dropped": one["dropped"]} if one["dropped"] else {}),
                 tuple(LateRecords(*late) for late in one.get("late", ())),
                 tuple(map(Unmatched.from_json, one.get("joins", ()))),
+                one.get("causes", {}),
             )
             for index, one in content["slices"].items()
         },
@@ -281,4 +292,7 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
         # Older ones wrote each update.
         updates=content.get("updates", {}),
         records=content.get("records", {}),
+        # Older ones do not have it, whether there was one or not.
+        boundaries=content.get("boundaries", {}),
+        remarks=tuple(Remark(*remark) for remark in content.get("remarks", ())),
     )

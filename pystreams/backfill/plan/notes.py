@@ -19,8 +19,8 @@ from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNod
 
 #: ``one legal result``: a live run has several possible results, and the backfill gives one of them. ``exempt``: the
 #: backfill does not reproduce this. ``side effect``: the backfill has this effect outside. ``not handed over``: the
-#: live application starts without this.
-NoteKind = Literal["one legal result", "exempt", "side effect", "not handed over"]
+#: live application starts without this. ``boundary`` and ``warning``: of the boundary between a table and the log.
+NoteKind = Literal["one legal result", "exempt", "side effect", "not handed over", "boundary", "warning"]
 
 _ARRIVAL = (
     "several tasks write its input: the live application reads their records as they arrive, the backfill in order of "

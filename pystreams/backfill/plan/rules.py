@@ -15,11 +15,12 @@ from typing import Any, Final
 
 from pystreams.backfill.application import LoadedApplication
 from pystreams.backfill.locations import shown
-from pystreams.backfill.sources import Source
+from pystreams.backfill.sources import Bounded, Source, TopicSources
 from pystreams.config.secret import shown as without_secret
 from pystreams.config.serde_settings import SERDE_SETTINGS
 from pystreams.errors import ConfigError
 from pystreams.serde import Serde
+from pystreams.times import show_time
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.nodes import SinkNode, SourceNode
 
@@ -41,7 +42,15 @@ SETTINGS: Final = (
 REGISTRY: Final = "schema.registry.url"
 
 SOURCE: Final = "source of the records"
+#: Where it is, whatever it holds.
+PLACE: Final = "place of the records"
+BOUNDARY: Final = "boundary"
 
+_NO_MATCH: Final = "the slices computed so far would not match the rest"
+_OTHER_RESULT: Final = "what is computed there is another result"
+
+#: The number of rows in the description of a table: a finished result stays what it is if rows are added.
+_ROWS: Final = re.compile(r" with \d+ rows")
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -54,7 +63,14 @@ def rules_of(loaded: LoadedApplication, source: Source) -> dict[str, str]:
     if REGISTRY in config.serde_settings:
         settings[REGISTRY] = without_secret(REGISTRY, config.serde_settings[REGISTRY])
     settings |= _of_nodes(loaded.built)
-    return {**settings, SOURCE: blake2b(source.description.encode(), digest_size=8).hexdigest()}
+    if boundaries := _boundaries(source):
+        settings[BOUNDARY] = ", ".join(boundaries)
+    places = _digest(_ROWS.sub("", source.description))
+    return {**settings, SOURCE: _digest(source.description), PLACE: places}
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _of_nodes(built: BuiltTopology) -> dict[str, str]:
@@ -68,17 +84,32 @@ def _of_nodes(built: BuiltTopology) -> dict[str, str]:
     return rules
 
 
-def check_rules(was: Mapping[str, str], now: Mapping[str, str], source: Source, location: str) -> None:
-    """Raises ``ConfigError``, naming the first thing that is not as it was when the backfill in ``location`` began."""
-    for name in sorted(was.keys() | now.keys()):
+def _boundaries(source: Source) -> list[str]:
+    """The time of the boundary between tables and the log, if there is one: it is the same for all topics."""
+    tables = source.by_topic.values() if isinstance(source, TopicSources) else ()
+    return sorted({show_time(one.boundary_ms) for one in tables if isinstance(one, Bounded)})
+
+
+def check_rules(
+    was: Mapping[str, str], now: Mapping[str, str], source: Source, location: str, *, finished: bool
+) -> None:
+    """Raises ``ConfigError``, naming the first thing that is not as it was when the backfill in ``location`` began. If
+    it is ``finished``, its result may be used whatever is set now, but it is not the result of other sources."""
+    names = sorted(was.keys() | now.keys())
+    if finished:
+        names = [BOUNDARY, PLACE]
+    if PLACE not in was:
+        # An older version began it.
+        names = [name for name in names if name not in (BOUNDARY, PLACE)]
+    for name in names:
         if was.get(name) != now.get(name):
             difference = f"{name} was {was.get(name, 'not there')}, now it is {now.get(name, 'not there')}"
-            if name == SOURCE:
+            if name in (SOURCE, PLACE):
                 difference = f"it was not begun with records from {shown(source.description)}"
             raise ConfigError(
                 "the backfill was begun with other settings, or from another source",
                 where=shown(location),
-                why=f"{difference}; the slices computed so far would not match the rest",
+                why=f"{difference}; " + (_OTHER_RESULT if finished else _NO_MATCH),
                 hint="resume it with its original settings and sources, or begin again (overwrite)",
             )
 

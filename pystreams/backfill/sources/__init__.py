@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from pystreams.backfill.sources.by_topic import TopicSources
 from pystreams.backfill.sources.csv_files import CsvSource
-from pystreams.backfill.sources.frames import DataFrameSource, LogAfter, SparkTable
+from pystreams.backfill.sources.frames import Bounded, DataFrameSource, LogAfter, Remark, SparkTable
 from pystreams.backfill.sources.json_files import JsonSource
 from pystreams.backfill.sources.lake import DeltaArchive, IcebergArchive
 from pystreams.backfill.sources.logs import EmbeddedSource, KafkaSource, read_log
@@ -25,6 +25,7 @@ from pystreams.backfill.sources.source import BATCH_ROWS, Source, within
 
 __all__ = [
     "BATCH_ROWS",
+    "Bounded",
     "CsvSource",
     "DataFrameSource",
     "DeltaArchive",
@@ -35,6 +36,7 @@ __all__ = [
     "LogAfter",
     "MemorySource",
     "ParquetSource",
+    "Remark",
     "Source",
     "SparkTable",
     "TopicSources",

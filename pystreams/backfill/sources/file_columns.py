@@ -24,6 +24,9 @@ _INSTEAD: Final = {
     "partition": _FOLDERS,
     "offset": "if the records have no offsets, use --approximate (approximate=True)",
 }
+_TABLE: Final = (
+    "for a table, add the names of its columns: ?key=COLUMN&timestamp=COLUMN (in Python: DataFrameSource)"
+)
 
 
 def _packed(type: Any, read: Callable[[str], Any]) -> Callable[[str], bytes]:
@@ -85,7 +88,12 @@ def _column(rows: Arrow, field: Arrow, given: Mapping[str, object], where: str) 
     elif field.nullable:
         return pa.nulls(rows.num_rows, field.type)
     else:
-        raise ConfigError(f"the archive has no column {name}", where=where, hint=_INSTEAD.get(name, ""))
+        raise ConfigError(
+            f"the archive has no column {name}",
+            where=where,
+            why="it is read as an archive of a topic's records, because no timestamp=COLUMN was named",
+            hint="; ".join(filter(None, (_INSTEAD.get(name), _TABLE))),
+        )
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not field.nullable and column.null_count:

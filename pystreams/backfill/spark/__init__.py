@@ -10,6 +10,6 @@
   ``appending``: tables of Iceberg and Delta that get records of a backfill.
 - ``access``: what a backfill needs of Spark beyond a session: ``classic``, with Spark's driver in this process, and
   ``connect``, with a server of Spark Connect.
-- ``session``: a Spark session for programs that have none. ``masters``: the names of masters. ``failures``: errors of
-  Spark as errors for users.
+- ``session``: a Spark session for programs that have none. ``worker_python``: the Python of workers on this machine.
+  ``masters``: the names of masters. ``failures``: errors of Spark as errors for users.
 """

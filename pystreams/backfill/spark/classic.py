@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pystreams.backfill.compute.executor import Report
 from pystreams.backfill.spark.arrow import in_session
 from pystreams.backfill.spark.hadoop_folder import HadoopFolder
+from pystreams.backfill.spark.worker_python import check_python
 from pystreams.backfill.workers.progress import Reporter, listening
 
 
@@ -18,8 +19,11 @@ class ClassicAccess:
     """Implements ``access.Access``."""
 
     def __init__(self, session: SparkSession, py_files: Sequence[str]) -> None:
+        """Raises ``AppLoadError`` if workers on this machine have no pystreams."""
         self._users_session = session
         self._context = session.sparkContext
+        if (self._context.master or "").startswith("local"):
+            check_python(self._context.pythonExec)
         self.session = session.newSession()
         for path in py_files:
             self._context.addPyFile(path)

@@ -59,6 +59,17 @@ def not_importable(module: str) -> AppLoadError:
     )
 
 
+def other_python(worker: str, why: str) -> AppLoadError:
+    """The error for workers on this machine that run a Python without pystreams, or another version of Python."""
+    return AppLoadError(
+        "Spark's workers cannot import pystreams",
+        where=worker,
+        why=why,
+        hint="run these lines before the session is made (end one that there is with spark.stop()): import os, sys; "
+        'os.environ["PYSPARK_PYTHON"] = sys.executable. In a script, spark_session(...) does that by itself',
+    )
+
+
 def reason_of(error: Exception) -> str:
     """The reason of a failure, extracted from Spark's message: the answer of a server, the last line of a worker's
     traceback, or the last cause in the JVM; without the secrets in URLs."""

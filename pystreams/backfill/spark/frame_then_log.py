@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
+from typing import Final
 
 from pyspark.sql import DataFrame
 
 from pystreams.backfill.compute.task import TaskWork
-from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.exchange.rows import Arrow, pc
+from pystreams.backfill.sources.frames.seam import Seam, Times
 from pystreams.backfill.sources.frames.source import LogAfter
 from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.backfill.sources.source import Span
 from pystreams.backfill.spark.frames import FrameTopic
 from pystreams.errors import OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
-from pystreams.times import show_time
+from pystreams.times import LAST_MS, show_time
+
+#: So many records of a partition are looked at to find the least time behind the boundary: they may be out of order.
+_FIRST_RECORDS: Final = 1_000
 
 
 class FrameThenLog:
@@ -39,6 +44,10 @@ class FrameThenLog:
     @property
     def approximate(self) -> bool:
         return False
+
+    @property
+    def boundary_ms(self) -> int:
+        return self._after.boundary_ms
 
     def partitions(self) -> Mapping[str, int]:
         return self._frame.partitions()
@@ -67,6 +76,37 @@ class FrameThenLog:
         """As ``FrameTopic.packed_rows``."""
         return self._frame.packed_rows(work, times, self._after)
 
+    def seam(self) -> Seam:
+        """What the table and the log hold at the boundary."""
+        starts, partitions = self._starts, list(self._starts)
+        beginnings, ends = self._log.beginnings(partitions), self._log.ends(partitions)
+        complete = any(beginnings[p] < start for p, start in starts.items())
+        ranges = [InputRange(p, start, ends[p]) for p, start in starts.items() if start < ends[p]]
+        log = Times(sum(one.end - one.start for one in ranges), self._first_time(ranges))
+        unused = self._frame.unused
+        if not complete and log.first_ms is not None and unused.first_ms is not None:
+            # What was just found may be out of order.
+            log = Times(log.records, min(log.first_ms, self._least_time(ranges)))
+        boundary = self._after.boundary_ms
+        name = self._frame.name
+        return Seam(self._frame.topic, name, boundary, self._frame.times, unused, log, complete)
+
+    def _first_time(self, ranges: Collection[InputRange]) -> int | None:
+        """The least time (ms) of the first records of ranges of the log; None if none of them is found."""
+        found = self._log.last_before({one.partition: one.start + 1 for one in ranges})
+        return min((last.timestamp for last in found.values()), default=None)
+
+    def _least_time(self, ranges: Collection[InputRange]) -> int:
+        """The least time (ms) from the boundary on in the first records of ranges of the log."""
+        least = LAST_MS
+        for one in ranges:
+            end = min(one.start + _FIRST_RECORDS, one.end)
+            for rows in self._log.read(InputRange(one.partition, one.start, end)):
+                times = rows.column("timestamp")
+                found = pc.min(times.filter(pc.greater_equal(times, self._after.boundary_ms))).as_py()
+                least = least if found is None else min(least, found)
+        return least
+
     @cached_property
     def _starts(self) -> dict[TopicPartition, int]:
         """By partition, the first offset of the log that is read. Raises ``OffsetOutOfRangeError`` if the log may have
@@ -75,12 +115,16 @@ class FrameThenLog:
         partitions = [TopicPartition(topic, p) for p in range(self._frame.partitions()[topic])]
         beginnings = self._log.beginnings(partitions)
         starts = self._log.offsets_at(partitions, self._after.boundary_ms)
-        for partition, start in starts.items():
-            if 0 < start == beginnings[partition]:
+        for partition in partitions:
+            # Before its first record of the boundary or later, a live application may have read late ones.
+            whole_from = self._after.whole_from.get(partition.partition, starts[partition])
+            start = starts[partition] = min(starts[partition], whole_from)
+            if start < beginnings[partition] or 0 < start == beginnings[partition]:
                 raise OffsetOutOfRangeError(
                     f"the log may have lost records of {partition} after the boundary",
                     where=self._log.description,
-                    why=f"its first record, at offset {start}, is at or after {show_time(self._after.boundary_ms)}, so "
+                    why=f"its first record, at offset {beginnings[partition]}, is at or after "
+                    f"{show_time(self._after.boundary_ms)}, so "
                     "retention may have deleted others from after the boundary",
                     hint="choose a boundary that is later than the first record of the log",
                 )

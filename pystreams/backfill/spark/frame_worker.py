@@ -118,8 +118,10 @@ class Numbering:
         """The records of the log after ``count`` records of the table, without those before the boundary."""
         if self.after is None:
             return
+        whole_from = self.after.whole_from.get(input.partition.partition, input.end)
         for rows in self.after.log.read(InputRange(input.partition, input.start + count, input.end)):
-            yield rows.filter(pc.greater_equal(rows.column("timestamp"), self.after.boundary_ms))
+            in_time = pc.greater_equal(rows.column("timestamp"), self.after.boundary_ms)
+            yield rows.filter(pc.or_(in_time, pc.greater_equal(rows.column("offset"), whole_from)))
 
     def _with_offsets(self, partition: TopicPartition, batches: Iterable[Arrow]) -> Iterator[Arrow]:
         """Batches of ``RECORD_SCHEMA``, with the offsets of the table."""

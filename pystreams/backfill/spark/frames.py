@@ -1,12 +1,13 @@
 """DataFrames as sources: what a plan asks of them, and their records as the packed rows that Spark exchanges.
 
-A table is read twice: for the plan, which counts the records of each partition (of the value nothing is read then), and
-for the slice, which encodes, distributes and sorts them. The slice finds it if the table has changed in between.
+A table is read twice: for the plan, which counts the records of each partition (of values it only asks which fields are
+null), and for the slice, which encodes, distributes and sorts them. The slice finds it if the table has changed in
+between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,12 +15,14 @@ from typing import Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.sources.frames.encoding import LACKING
+from pystreams.backfill.sources.frames.seam import Times
 from pystreams.backfill.sources.frames.source import DataFrameSource, LogAfter, SparkTable
 from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.backfill.sources.source import Span
@@ -42,6 +45,15 @@ class _Partition:
     first: int
     end: int
     records: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """By partition what a table holds; the times of its rows, and of those behind its end, which are not read."""
+
+    partitions: Mapping[int, _Partition]
+    times: Times
+    unused: Times
 
 
 class FrameTopic:
@@ -82,7 +94,22 @@ class FrameTopic:
 
     def records(self) -> dict[int, int]:
         """By partition, the number of records; those without any are left out."""
-        return {partition: one.records for partition, one in self._summary.items()}
+        return {partition: one.records for partition, one in self._summary.partitions.items()}
+
+    @property
+    def times(self) -> Times:
+        """The times of its records."""
+        return self._summary.times
+
+    @property
+    def unused(self) -> Times:
+        """The times of the rows at or behind its end (``before``)."""
+        return self._summary.unused
+
+    @property
+    def name(self) -> str:
+        """For people: the table."""
+        return self._name
 
     @property
     def description(self) -> str:
@@ -107,7 +134,7 @@ class FrameTopic:
 
     def offsets_at(self, partitions: Collection[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
         late = sql.col("timestamp") >= time_ms
-        found = self._places().groupBy("partition")
+        found = self._in_time(self._places()).groupBy("partition")
         chosen = (
             sql.min(sql.when(late, sql.col("offset")))
             if self.exact
@@ -153,35 +180,53 @@ class FrameTopic:
         return mapped(ordered, numbering, PACKED_DDL)
 
     def _held(self, partition: TopicPartition) -> _Partition:
-        return self._summary.get(partition.partition, _Partition(0, 0, 0))
+        return self._summary.partitions.get(partition.partition, _Partition(0, 0, 0))
 
     @cached_property
-    def _summary(self) -> dict[int, _Partition]:
-        """By partition, what the table holds. One pass over keys, places and timestamps."""
+    def _summary(self) -> _Summary:
+        """One pass over keys, places and timestamps, and over the fields of values that cannot be null."""
         offset, timestamp = sql.col("offset"), sql.col("timestamp")
-        wrong = [timestamp.isNull() | (timestamp < 0), sql.col("partition").isNull()]
-        if self.exact:
-            wrong.append(offset.isNull() | (offset < 0))
-        tests = [sql.sum(sql.when(test, 1).otherwise(0)) for test in wrong]
-        measures = [sql.count(sql.lit(1)), sql.min(offset), sql.max(offset), *tests]
+        needed = self._columns.needed_columns
+        wrong = {
+            "timestamp, or one before 1970": timestamp.isNull() | (timestamp < 0),
+            "partition": sql.col("partition").isNull(),
+            **({"offset": offset.isNull() | (offset < 0)} if self.exact else {}),
+            **{f"{name}, which cannot be null": sql.col(LACKING)[at] for at, name in enumerate(needed)},
+        }
+        tests = [sql.sum(sql.when(test, 1).otherwise(0)) for test in wrong.values()]
+        measures = [
+            sql.count(sql.lit(1)),
+            sql.min(offset),
+            sql.max(offset),
+            sql.min(timestamp),
+            sql.max(timestamp),
+        ]
+        # Rows without a timestamp count as records, to be refused.
+        late = (
+            sql.lit(False)
+            if self._end_ms is None
+            else sql.coalesce(timestamp >= self._end_ms, sql.lit(False))
+        )
         with receiving_errors():
-            rows = self._places().groupBy("partition").agg(*measures).collect()
-        self._check([row[0] for row in rows], [sum(row[4 + i] for row in rows) for i in range(len(wrong))])
-        return {
-            row[0]: _Partition(row[2], row[3] + 1, row[1]) if self.exact else _Partition(0, row[1], row[1])
+            grouped = self._places(needed).groupBy("partition", late.alias("late"))
+            found = grouped.agg(*measures, *tests).collect()
+        rows = [row for row in found if not row["late"]]
+        counts = [sum(row[7 + at] for row in rows) for at in range(len(wrong))]
+        self._check([row[0] for row in rows], dict(zip(wrong, counts, strict=True)))
+        partitions = {
+            row[0]: _Partition(row[3], row[4] + 1, row[2]) if self.exact else _Partition(0, row[2], row[2])
             for row in rows
         }
+        times, unused = (
+            sum((Times(row[2], row[5], row[6]) for row in found if row["late"] is is_late), Times())
+            for is_late in (False, True)
+        )
+        return _Summary(partitions, times, unused)
 
-    def _check(self, partitions: list[int | None], wrong: list[int]) -> None:
-        """Raises ``ConfigError`` for rows that cannot be records of the topic."""
+    def _check(self, partitions: list[int | None], wrong: Mapping[str, int]) -> None:
+        """Raises ``ConfigError`` for rows that cannot be records of the topic: by what they lack, their number."""
         beyond = sorted(p for p in partitions if p is not None and not 0 <= p < self._count)
-        found = [
-            f"{count:,} rows have no {what}"
-            for what, count in zip(
-                ("timestamp, or one before 1970", "partition", "offset"), wrong, strict=False
-            )
-            if count
-        ]
+        found = [f"{count:,} rows have no {what}" for what, count in wrong.items() if count]
         if beyond:
             found.append(f"there are rows of the partitions {listing(map(str, beyond))}, of {self._count}")
         if found:
@@ -192,9 +237,12 @@ class FrameTopic:
                 hint="leave them out of the DataFrame, or correct them there",
             )
 
-    def _places(self) -> DataFrame:
-        columns = self._selected(self._columns.place_columns)
-        return self._in_time(mapped(columns, self._encoding(places=True), _PLACES_DDL))
+    def _places(self, needed: Sequence[str] = ()) -> DataFrame:
+        """The places of all rows; ``LACKING`` says which of the columns that are ``needed`` are null."""
+        lacking = sql.array(*(sql.col(_quoted(name)).isNull() for name in needed)).alias(LACKING)
+        columns = [*map(_column, self._columns.place_columns), *([lacking] if needed else [])]
+        ddl = f"{_PLACES_DDL}, {LACKING} array<boolean>" if needed else _PLACES_DDL
+        return mapped(self._frame.select(*columns), self._encoding(places=True), ddl)
 
     def _in_time(self, rows: DataFrame) -> DataFrame:
         """Without the rows behind the end; rows without a timestamp stay, to be refused."""
@@ -202,7 +250,7 @@ class FrameTopic:
         return rows if end is None else rows.where(sql.coalesce(sql.col("timestamp") < end, sql.lit(True)))
 
     def _selected(self, columns: Collection[str]) -> DataFrame:
-        return self._frame.select(*(sql.col(_quoted(name)) for name in columns))
+        return self._frame.select(*map(_column, columns))
 
     def _encoding(self, *, places: bool) -> Encoding:
         return Encoding(self._application, self._fingerprint, self._make, places)
@@ -237,6 +285,10 @@ def _opened(session: SparkSession, source: DataFrameSource) -> tuple[DataFrame, 
             hint="check its name; a format that Spark does not bring along needs its package and its settings: "
             "--conf spark.jars.packages=...",
         ) from None
+
+
+def _column(name: str) -> Column:
+    return sql.col(_quoted(name))
 
 
 def _quoted(name: str) -> str:

@@ -15,11 +15,13 @@ from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.driver import OnProgress, Planned, run
 from pystreams.backfill.compute.executor import Executor
 from pystreams.backfill.compute.inline import InlineExecutor
-from pystreams.backfill.compute.opening import Sources
+from pystreams.backfill.compute.opening import Sources, opened, without_offsets
 from pystreams.backfill.display.showing import showing
 from pystreams.backfill.locations import shown
+from pystreams.backfill.plan.boundaries import boundary_of
+from pystreams.backfill.plan.moments import Moment
 from pystreams.backfill.verification.comparing import CompareStore, partition_outcome
-from pystreams.backfill.verification.history import until_cut
+from pystreams.backfill.verification.history import FromTables, require_offsets, until_cut
 from pystreams.backfill.verification.legal import reasons_to_differ
 from pystreams.backfill.verification.live_cut import LiveCut, read_live_cut
 from pystreams.backfill.verification.outcome import StoreCounts, StoreVerified, Verified
@@ -27,6 +29,7 @@ from pystreams.broker.port import Broker, retention_of
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import ConfigError, StateError
 from pystreams.stream_time import NO_TIME
+from pystreams.take_over.hand_over_record import read_record
 
 #: The default of the time to wait for a moment at which all that was read is in the stores.
 WAIT_MS: Final = 10_000.0
@@ -47,6 +50,7 @@ def verify(
     broker: Broker,
     *,
     sources: Sources,
+    boundary: Moment | None = None,
     staging: Location | None = None,
     executor: Executor | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -59,6 +63,7 @@ def verify(
     - ``broker``: the log, opened as the application opens it (on Kafka with ``exactly_once``, if it does so).
     - ``sources``, ``executor``, ``settings``, ``progress``: as for ``backfill``. Records that the application passes
       over, such as those of aborted transactions with ``exactly_once``, its sources have to pass over, too.
+    - ``boundary``: that of the backfill which was handed over, if its history came from a table without offsets.
     - ``staging``: where history is computed; it is kept. None: in a temporary folder of this machine.
     - ``wait_ms``: the longest wait for a moment at which all that the application has read has reached its stores.
     - ``limit``: the number of differences that are kept of each store. All are counted.
@@ -72,7 +77,13 @@ def verify(
         )
     executor = executor or InlineExecutor()
     found = plan_verification(
-        application, broker, sources=sources, executor=executor, settings=settings, wait_ms=wait_ms
+        application,
+        broker,
+        sources=sources,
+        boundary=boundary,
+        executor=executor,
+        settings=settings,
+        wait_ms=wait_ms,
     )
     with staging_folder(executor, staging) as folder:
         with showing(progress, found.planned.plan, "Nothing was changed.") as report:
@@ -86,6 +97,7 @@ def plan_verification(
     *,
     sources: Sources,
     executor: Executor,
+    boundary: Moment | None = None,
     settings: Mapping[str, Any] | None = None,
     wait_ms: float = WAIT_MS,
     clock: Clock | None = None,
@@ -94,10 +106,29 @@ def plan_verification(
 
     Raises the errors that ``verify`` raises before it computes anything.
     """
-    loaded = executor.application(application, settings or {}).load()
-    cut = read_live_cut(broker, loaded, clock or SystemClock(), wait_ms)
-    given: dict[str, Any] = {"sources": sources, "executor": executor, "settings": settings}
-    until = until_cut(plan_backfill(application, **given), cut.offsets)
+    boundary_ms = None if boundary is None else boundary_of(boundary)
+    require_offsets(sources, boundary_ms)
+    clock = clock or SystemClock()
+    shipped = executor.application(application, settings or {})
+    loaded = shipped.load()
+    application_id, tables = loaded.built.application_id, without_offsets(sources)
+    with closing(broker.admin()) as admin:
+        from_tables = FromTables.of(read_record(broker, admin, application_id, clock))
+        partitions = admin.partition_counts()
+    from_tables.require_boundary(application_id, sources, boundary_ms)
+    cut = read_live_cut(broker, loaded, clock, wait_ms)
+    source = opened(
+        sources,
+        executor,
+        shipped,
+        loaded,
+        partitions,
+        boundary_ms=boundary_ms,
+        goes_on=False,
+        whole_from=from_tables.whole_from,
+    )
+    given: dict[str, Any] = {"sources": source, "executor": executor, "settings": settings}
+    until = until_cut(plan_backfill(application, **given), cut.offsets, boundary_ms, tables)
     return PlannedVerification(plan_backfill(application, until=until, **given), cut)
 
 

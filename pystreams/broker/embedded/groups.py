@@ -107,13 +107,14 @@ def describe(database: Database, group: str) -> GroupDescription:
     rows = database.rows(
         "SELECT member_id, user_data, plan FROM members WHERE group_id = ? ORDER BY member_id", (group,)
     )
-    members = (
+    members = tuple(
         MemberDescription(
             member_id, member_id, "", tuple(sorted(targets(database, group, member_id))), user_data, plan
         )
         for member_id, user_data, plan in rows
     )
-    return GroupDescription(tuple(members), rebalancing=row is not None and bool(row[0]))
+    # The last member that leaves asks for an assignment, which nobody is left to make.
+    return GroupDescription(members, rebalancing=bool(members) and row is not None and bool(row[0]))
 
 
 def remove_member(database: Database, group: str, member_id: str) -> None:

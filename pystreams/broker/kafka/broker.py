@@ -18,7 +18,7 @@ from pystreams.broker.kafka.consumer import KafkaConsumer
 from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.exactly_once import ExactlyOnceProducer
 from pystreams.broker.kafka.failures import ErrorLog, cannot_connect, error_of, text
-from pystreams.broker.kafka.fencing import fence_the_dead
+from pystreams.broker.kafka.fencing import Doubt, fence_the_dead
 from pystreams.broker.kafka.group_commit import KafkaGroupCommitter
 from pystreams.broker.kafka.group_member import GroupMember
 from pystreams.broker.kafka.member import KafkaMember
@@ -89,6 +89,7 @@ class KafkaBroker:
         self._statistics = ClientStatistics(statistics_interval_ms)
         self._admin_id = f"{client_id}-admin"
         self._clock = SystemClock() if clock is None else clock
+        self._doubt = Doubt(self._clock)
         self._errors = ErrorLog(self.description, logs=False)
         # One client for all: it is thread-safe and has connections of its own.
         self._shared_client = SharedAdminClient(self._make_client)
@@ -190,8 +191,9 @@ class KafkaBroker:
         the changelogs that they have changed."""
         if self.transactional:
             timeout_ms = self._settings.transaction_timeout_ms
-            joined = self._has_joined(content.group)
-            fence_the_dead(self._transactions(), content, timeout_ms, self.description, joined=joined)
+            doubt = self._doubt if self._has_joined(content.group) else None
+            fence_the_dead(self._transactions(), content, timeout_ms, self.description, doubt=doubt)
+            self._doubt.end()
 
     def member(
         self,

@@ -27,12 +27,34 @@ from pystreams.broker.kafka.transaction_coordination import (
     TransactionConnection,
 )
 from pystreams.broker.port import TransactionContent
+from pystreams.clock import Clock, Deadline
 from pystreams.errors import BrokerUnavailableError
 
 log = logging.getLogger(__name__)
 
 _NOT_ENDED: Final = "Transactions of former members cannot be ended"
 _UUID: Final = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+#: For how long a client that is a member does not believe that its group is empty. Without a limit, a coordinator that
+#: has lost the group would stop the application.
+DOUBT_MS: Final = 30_000.0
+
+
+class Doubt:
+    """The doubt of a client that is a member of its group, whether a group that shows no members is empty."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._deadline: Deadline | None = None
+
+    def lasts(self) -> bool:
+        """The group shows no members. Whether not to believe it: for ``DOUBT_MS`` after the first call."""
+        self._deadline = self._deadline or Deadline(self._clock, DOUBT_MS)
+        return not self._deadline.expired()
+
+    def end(self) -> None:
+        """The group was believed."""
+        self._deadline = None
 
 
 def fence_the_dead(
@@ -41,10 +63,10 @@ def fence_the_dead(
     transaction_timeout_ms: int,
     where: str,
     *,
-    joined: bool,
+    doubt: Doubt | None,
 ) -> list[str]:
-    """End the open transactions of a group's former members; returns their transactional ids. ``joined``: this client
-    has a member in the group. Raises ``BrokerUnavailableError``, ``BrokerError``."""
+    """End the open transactions of a group's former members; returns their transactional ids. ``doubt``: that of a
+    client that has a member in the group. Raises ``BrokerUnavailableError``, ``BrokerError``."""
     where = f"group {content.group}, {where}"
     connection.forget_coordinators()
     try:
@@ -52,7 +74,7 @@ def fence_the_dead(
         last = connection.transactions(transactional_ids_of(content.group))
         members = connection.members_ids(content.group) if last else set[str]()
         dead = _open(connection, content, [one for one in last if one.transactional_id not in members])
-        if dead and joined and not members:
+        if dead and doubt is not None and not members and doubt.lasts():
             raise _not_loaded(where)
         for transactional_id in dead:
             HangingTransactions(transactional_id, transaction_timeout_ms, content, where).end(connection)

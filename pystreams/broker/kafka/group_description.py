@@ -43,7 +43,7 @@ def describe_group(connection: GroupConnection) -> GroupDescription:
     if by_task is None:
         return GroupDescription()
     members = tuple(map(_member_by_task, by_task.members))
-    return GroupDescription(members, rebalancing=by_task.group_state not in _STABLE)
+    return GroupDescription(members, rebalancing=bool(members) and by_task.group_state not in _STABLE)
 
 
 def list_member_ids(connection: GroupConnection, timeout_ms: float) -> list[str]:

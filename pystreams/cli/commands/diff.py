@@ -98,10 +98,16 @@ class Outcome(IntEnum):
 
 
 def show_changes(
-    last: LastRun, after: Any, say: Callable[[str], None] = note, waiting: Waiting | None = None
+    last: LastRun,
+    after: Any,
+    say: Callable[[str], None] = note,
+    waiting: Waiting | None = None,
+    *,
+    restarts: bool = False,
 ) -> Outcome:
     """Show what the new version ``after`` (an object of ``describe --format json``) does to the content of ``last``.
-    ``say`` gets what is not in the table; ``waiting`` is None if the log was not asked."""
+    ``say`` gets what is not in the table; ``waiting`` is None if the log was not asked. ``restarts``: the caller stops
+    the old version itself."""
     found = _changes(last, after, waiting)
     outcome = _outcome(last.topology, after["topology"], found)
     if last.topology != after["topology"]:
@@ -109,7 +115,11 @@ def show_changes(
             ("what", "name", "what becomes of it", "why"),
             [(change.kind, change.name, change.verdict.value, change.why) for change in found],
         )
-    say("\n".join(_advice(outcome, last, after["topology"], found)))
+    advice = [
+        line for line in _advice(outcome, last, after["topology"], found) if not (restarts and line == _STOP)
+    ]
+    if advice:
+        say("\n".join(advice))
     return outcome
 
 
@@ -148,6 +158,7 @@ def _json(outcome: Outcome, application_id: str, found: list[Change], advice: li
     return json.dumps({**verdict, "changes": changes, "advice": advice}, indent=1)
 
 
+_STOP = "Stop all members of the old version before you start the new one: a group runs one topology."
 _NOT_COMPARED = "the code of functions is not compared"
 _ONE_BY_ONE = "the new version can replace the old one by a rolling upgrade, one member at a time."
 
@@ -159,7 +170,7 @@ def _advice(outcome: Outcome, last: LastRun, now: Any, found: list[Change]) -> l
     if outcome is Outcome.TAKES_OVER:
         equal = "equal" if last.topology == now else "equal, except for headers in stores"
         return [f"The topologies are {equal} ({_NOT_COMPARED}): {_ONE_BY_ONE}"]
-    advice = ["Stop all members of the old version before you start the new one: a group runs one topology."]
+    advice = [_STOP]
     if outcome is Outcome.STOP_FIRST:
         kept = "The content of all stores and topics that the new version uses is kept"
         return [*advice, f"{kept} ({_NOT_COMPARED})."]

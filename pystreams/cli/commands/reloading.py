@@ -1,23 +1,25 @@
 """``run --reload``: when a Python file changes, the application stops as after Ctrl-C, and the same process starts it
 again.
 
-The new program is first loaded in a separate process. If that fails, the running application continues.
+The new program is first tried in a separate process. If it cannot be loaded, or if it would lose stored content, the
+running application continues.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeAlias
 
 import typer
 
 from pystreams.cli.commands.diff import show_changes
+from pystreams.cli.commands.reload_trial import Trial
 from pystreams.cli.terminal.exits import exit_of
 from pystreams.cli.terminal.logs import command_log
 from pystreams.cli.terminal.show_error import show_error
@@ -48,14 +50,15 @@ def check_reload(workers: int | None, *, until_caught_up: bool) -> None:
         )
 
 
-def run_reloading(application: str, setting: Sequence[str], run: Run) -> None:
-    """Run the application, and again after each change, until a signal. ``application`` and ``setting`` are those of
-    the command line. Exits with the code of the last error if the signal comes while no application runs."""
-    reloader = _Reloader(application, setting)
+def run_reloading(application: str, setting: Sequence[str], flags: Mapping[str, Any], run: Run) -> None:
+    """Run the application, and again after each change, until a signal. ``application``, ``setting`` and ``flags`` are
+    those of the command line. Exits with the code of the last error if the signal comes while no application runs."""
+    reloader = _Reloader(partial(Trial, application, setting, flags))
     reloader.start()
     try:
         run(reloader.stop, reloader.loaded)
     except StreamsError as error:
+        reloader.runs = False
         show_error(error, sys.argv[1:])
         with stop_on_signals(reloader.stop):
             command_log.warning("Nothing runs. Waiting for a change of a Python file below %s.", Path.cwd())
@@ -94,11 +97,14 @@ class _Stop(threading.Event):
 class _Reloader:
     """Watches the files on a thread of its own."""
 
-    def __init__(self, application: str, setting: Sequence[str]) -> None:
+    def __init__(self, attempt: Callable[[], Trial]) -> None:
+        """``attempt`` tries the changed program."""
         self.stop = _Stop()
-        self._command = [sys.executable, "-m", "pystreams", "describe", application, "--format", "json"]
-        self._command += [f"--set={one}" for one in setting]
-        self._running: Any = None
+        #: Whether the application runs; if not, the command waits for a change.
+        self.runs = False
+        self._attempt = attempt
+        #: The description of the program that was loaded last.
+        self._last: Any = None
         # Before the program is loaded: what changes while it loads is a change.
         self._files = python_files(Path.cwd())
 
@@ -107,7 +113,8 @@ class _Reloader:
 
     def loaded(self, description: str) -> None:
         """The application with this description (``describe --format json``) is loaded."""
-        self._running = json.loads(description)
+        self._last = json.loads(description)
+        self.runs = True
 
     def _watch(self) -> None:
         while not self.stop.is_set():
@@ -131,22 +138,29 @@ class _Reloader:
             return list(dict.fromkeys(changed))
 
     def _try(self) -> None:
-        """Load the new program in a process of its own; stop the application if that works, else show the error."""
-        # In a session of its own: Ctrl-C is for the application.
-        tried = subprocess.run(  # noqa: S603 - this program
-            self._command, capture_output=True, text=True, check=False, start_new_session=True
-        )
-        if tried.returncode:
-            command_log.warning("%s", tried.stderr.rstrip())
-            going = "The application goes on as it was" if self._running else "Nothing runs"
-            command_log.warning(
-                "The changed program cannot be loaded. %s; waiting for the next change.", going
-            )
+        """Try the new program in a process of its own; stop the application if it can start, else show the error."""
+        tried = self._attempt()
+        if tried.description is None:
+            self._stay(tried, "cannot be loaded")
             return
-        if self._running is not None:
-            show_changes(LastRun(self._running["topology"]), json.loads(tried.stdout), command_log.info)
+        if self._last is not None:
+            # The error of a refusal has the advice.
+            say = _say_nothing if tried.refused else command_log.info
+            show_changes(LastRun(self._last["topology"]), tried.description, say, restarts=True)
+        if tried.refused:
+            self._stay(tried, "would not start")
+            return
         command_log.info("The application starts again with the changed program.")
         self.stop.set_for_restart()
+
+    def _stay(self, tried: Trial, why: str) -> None:
+        command_log.warning("%s", tried.said)
+        going = "The application goes on as it was" if self.runs else "Nothing runs"
+        command_log.warning("The changed program %s. %s; waiting for the next change.", why, going)
+
+
+def _say_nothing(_: str) -> None:
+    pass
 
 
 def _after(pause_s: float) -> Files:

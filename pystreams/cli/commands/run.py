@@ -243,7 +243,7 @@ def run(
     if reload:
         from pystreams.cli.commands.reloading import run_reloading
 
-        run_reloading(application, setting or [], run_here)
+        run_reloading(application, setting or [], flags, run_here)
     else:
         run_here()
 

@@ -250,6 +250,14 @@ class LeftOut:
             by_fate.update(dict(counts.fates))
         return {self._labels[fate]: by_fate[fate] for fate in Fate if by_fate[fate]}
 
+    def causes(self) -> dict[str, int]:
+        """Why records were dropped, such as ``null key``; without late ones, about which ``late`` says more."""
+        causes: Counter[str] = Counter()
+        for kind, n in self.kinds().items():
+            if kind.fate is Fate.DROPPED and not kind.late:
+                causes[kind.why] += n
+        return dict(causes)
+
     def kinds(self) -> Counter[Kind]:
         """The counts by kind."""
         with self._lock:

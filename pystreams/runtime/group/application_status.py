@@ -21,10 +21,10 @@ from pystreams.topology.partitions import resolve_partitions
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
-    """A stream thread: its name, its process, the host from which it connects, and its tasks. ``same_program``: whether
-    its topology is the one of the caller; None: the member has not sent it. ``fingerprint`` is that of its program,
-    ``pystreams`` and ``python`` are versions, ``endpoint`` is the address at which its process answers queries; each is
-    empty if the member has not sent it."""
+    """A stream thread: its name, the id of its process' state directory, the host from which it connects, and its
+    tasks. ``same_program``: whether its topology is the one of the caller; None: the member has not sent it.
+    ``fingerprint`` is that of its program, ``pystreams`` and ``python`` are versions, ``endpoint`` is the address at
+    which its process answers queries; each is empty if the member has not sent it."""
 
     thread: str
     process_id: str
@@ -36,6 +36,12 @@ class MemberStatus:
     pystreams: str = ""
     python: str = ""
     endpoint: str = ""
+
+    @property
+    def client(self) -> str:
+        """The name of its process: processes that share a state directory, such as workers, have the same
+        ``process_id``."""
+        return self.thread.rpartition("-StreamThread-")[0] or self.thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,16 @@ class ApplicationStatus:
     def committed(self) -> int:
         """The sum of all committed offsets, which grows as records are processed."""
         return sum(one.committed or 0 for one in self.inputs)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has members, and these have all tasks, or are assigning them again."""
+        return bool(self.members) and (self.rebalancing or not self.unassigned)
+
+    @property
+    def processes(self) -> int:
+        """The number of processes in which it runs; each worker is one."""
+        return len({(member.process_id, member.client) for member in self.members})
 
     @property
     def unassigned(self) -> tuple[TaskId, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from html import escape
 from typing import Any, TypeVar
 
 from pystreams.clock import Clock
@@ -61,6 +62,15 @@ class LocalStore:
         self._clock = clock
         self._demands = demands
         self._headers = headers
+
+    def __repr__(self) -> str:
+        # Nothing is read for it: a thread might keep a debugger waiting.
+        part = "all partitions" if self.placing is None else "the partitions of this process"
+        return f"Store {self._name}: {part}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<p>{escape(repr(self))}</p>"
 
     # Of one key
 

@@ -133,7 +133,7 @@ class Supervision:
         worker = self.workers[number]
         ran_ms = now_ms - worker.since_ms
         ran_well = worker.state is WorkerState.RUNNING and ran_ms >= self._policy.ran_well_ms
-        failure = worker.failure or unexplained(number, exit_code, last_lines)
+        failure = worker.failure or unexplained(worker, exit_code, last_lines)
         had_worked = worker.has_worked
         worker.bury(ran_well=ran_well)
         if self.stopping:
@@ -180,6 +180,7 @@ class Supervision:
             if worker.given_up(now_ms):
                 # A living process locks the state of its tasks, so that no other worker can open it. The worker counts
                 # as heard from now, so that there is only one kill.
+                worker.killed_after_ms = worker.patience_ms
                 worker.hear(worker.report, now_ms)
                 instructions += [Kill(worker.number), Note(kill_note(worker))]
             elif worker.falls_silent(now_ms, SILENCE_MS):

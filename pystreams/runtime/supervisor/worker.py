@@ -79,6 +79,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
 class Measured(msgspec.Struct, frozen=True, tag=True):
     """The metrics of a worker's client, which it sends every few seconds if they are requested."""
 
+    application_id: str
     client_id: str
     samples: list[Sample]
 
@@ -109,7 +110,8 @@ class Worker:
     """One of the workers, with all its processes so far. Times are the supervisor's monotonic clock.
 
     ``since_ms`` is the time of its last change of state, ``retry_at_ms`` that of its next start while it backs off.
-    ``failures`` counts its deaths in a row, ``stillborn`` the deaths before the first report.
+    ``failures`` counts its deaths in a row, ``stillborn`` the deaths before the first report. ``killed_after_ms`` is
+    the silence after which the supervisor has killed its process.
     """
 
     number: int
@@ -121,6 +123,7 @@ class Worker:
     failures: int = 0
     stillborn: int = 0
     retry_at_ms: float = 0.0
+    killed_after_ms: float | None = None
     _records_before: int = 0
     _internal_records_before: int = 0
     _left_out_before: Counter[str] = field(default_factory=Counter)
@@ -194,6 +197,7 @@ class Worker:
         self.since_ms = now_ms
         self._listen(now_ms)
         self.failure = None
+        self.killed_after_ms = None
 
     def hear(self, report: Report, now_ms: float) -> None:
         self.report = report

@@ -24,10 +24,13 @@ def describe_exit(exit_code: int) -> str:
     return f"was killed by {name}{reason.get(name, '')}"
 
 
-def unexplained(number: int, exit_code: int, last_lines: Sequence[str]) -> Failure:
+def unexplained(worker: Worker, exit_code: int, last_lines: Sequence[str]) -> Failure:
     """The failure of a worker that ended without reporting a reason."""
+    how = describe_exit(exit_code)
+    if worker.killed_after_ms is not None and exit_code == -signal.SIGKILL:
+        how = f"was killed by its supervisor, because it had not reported for {worker.killed_after_ms / 1000:g} s"
     return Failure(
-        f"worker {number} {describe_exit(exit_code)}",
+        f"worker {worker.number} {how}",
         log="\n".join(last_lines),
         hint="--verbose shows its log",
         exit_code=exit_code if exit_code > 0 else 1,

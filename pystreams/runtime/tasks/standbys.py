@@ -17,7 +17,7 @@ from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.restoring.task_restores import STANDBY_PAUSE_MS
 from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.runtime.tasks.task import TaskStatus
-from pystreams.runtime.tasks.task_opening import TaskOpener
+from pystreams.runtime.tasks.task_opening import TaskOpener, level_of_wiping
 from pystreams.runtime.tasks.task_set import TaskSet
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class Standbys:
 
     def wipe(self, task_id: TaskId, error: StreamsError) -> None:
         """Delete the state of a standby, which is corrupt, and begin anew."""
-        log.warning("task %s: %s", task_id, error)
+        log.log(level_of_wiping(error), "task %s: %s", task_id, error)
         self.close(task_id)
         self.add(task_id)
         self._opener.wipe(task_id)

@@ -49,7 +49,7 @@ from pystreams.runtime.tasks.standbys import Standbys
 from pystreams.runtime.tasks.start_positions import start_positions
 from pystreams.runtime.tasks.stopwatch import Stopwatch
 from pystreams.runtime.tasks.task import TaskStatus
-from pystreams.runtime.tasks.task_opening import TaskOpener
+from pystreams.runtime.tasks.task_opening import TaskOpener, level_of_wiping
 from pystreams.runtime.tasks.task_set import TaskSet
 from pystreams.runtime.tasks.time_bounds import TimeBounds
 from pystreams.runtime.tasks.time_order import TimeOrder
@@ -240,8 +240,6 @@ class TaskManager:
 
     def _execute(self, plan: Sequence[Instruction]) -> None:
         for instruction in plan:
-            # To close hundreds of tasks may take longer than ``max_poll_interval_ms``.
-            self._member.keep_alive()
             match instruction:
                 case CommitAll():
                     self.commit()
@@ -273,7 +271,6 @@ class TaskManager:
         """Open the tasks that are not open yet, and submit them to the restorer. A task whose directory is still locked
         stays as it is. If their last commits cannot be read now, the tasks stay open for the next call."""
         for task in self._tasks.having(TaskStatus.CREATED):
-            self._member.keep_alive()
             self._open(task.task_id)
         opened = self._tasks.having(TaskStatus.OPENED)
         if opened:
@@ -300,6 +297,7 @@ class TaskManager:
         else:
             self._created.add()
             self._tasks.become(task, TaskStatus.OPENED)
+            self._member.keep_alive()
 
     def _promote(self, task_id: TaskId) -> None:
         """Replace a standby by an active task, which takes over its stores if they are open."""
@@ -344,7 +342,7 @@ class TaskManager:
         the other running tasks go back to their last commit. Every corruption is handled here, wherever it is found."""
         of_tasks = {task_id: error for task_id, error in corrupt.items() if task_id not in self._standbys}
         for task_id, error in of_tasks.items():
-            log.warning("task %s: %s", task_id, error)
+            log.log(level_of_wiping(error), "task %s: %s", task_id, error)
             task = self._tasks[task_id]
             if task.status in _STARTED:
                 self.revive(spoilt=task)
@@ -475,6 +473,9 @@ class TaskManager:
         if was is TaskStatus.RUNNING:
             self._consumer.unassign(task.inputs)
         task.close_anyway()
+        # To close hundreds of tasks may take longer than ``max_poll_interval_ms``. A retry that opens or closes no task
+        # does not count as work: otherwise the group would wait for ever for a member that makes no progress.
+        self._member.keep_alive()
 
     # Work
 

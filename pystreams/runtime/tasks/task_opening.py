@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from pystreams.broker.port import Consumer, Producer
@@ -9,7 +10,7 @@ from pystreams.engine.codegen import CompiledCode, compile_nodes
 from pystreams.engine.new_task import new_task
 from pystreams.engine.overflow_writer import OverflowTopics, OverflowWriter
 from pystreams.engine.stream_task import TaskServices
-from pystreams.errors import StateCorruptedError, StateError, StateLockedError
+from pystreams.errors import StateCorruptedError, StateError, StateLockedError, StreamsError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Counter, names
 from pystreams.record import Headers
@@ -21,6 +22,12 @@ from pystreams.state.age import Age
 from pystreams.state.memory_left import NOTHING_LEFT, MemoryLeft
 from pystreams.state.store import LogChange
 from pystreams.take_over.hand_over_record import state_origin
+
+
+def level_of_wiping(error: StreamsError) -> int:
+    """The level at which it is logged that the state of a task is deleted, for this error."""
+    expected = isinstance(error, StateCorruptedError) and error.expected
+    return logging.INFO if expected else logging.WARNING
 
 
 class TaskOpener:

@@ -30,6 +30,7 @@ from pystreams.serde.shapes import type_name
 from pystreams.serde.structured import JsonSerde, MsgpackSerde
 from pystreams.serde.windowed import SessionWindowedSerde, TimeWindowedSerde
 from pystreams.serving.query_errors import BadQueryError
+from pystreams.serving.stores.key_texts import how_to_write, is_json, why_not
 from pystreams.windowed import Windowed
 
 #: The errors that codecs, including those of users, may raise for a text that is not of their type.
@@ -81,11 +82,14 @@ class JsonForm:
         except BadQueryError:
             raise
         except _WRONG as error:
-            raise BadQueryError(
+            wrong = BadQueryError(
                 f"{text[:200]!r} is not a key of this store",
-                why=f"its keys are {self.name}: {str(error)[:200]}",
-                hint=self._hint(),
-            ) from None
+                why=": ".join(filter(None, (f"its keys are {self.name}", why_not(error)[:200]))),
+                hint=how_to_write(self._serde),
+            )
+            if is_json(self._serde):
+                wrong.fields = {"url": "in a URL this JSON is percent-encoded"}
+            raise wrong from None
 
     def place_bytes(self, key: Any) -> bytes:
         """The bytes of a key, in whose order entries are."""
@@ -110,14 +114,6 @@ class JsonForm:
             case BytesSerde():
                 return _bytes_of(text)
         return self._read_json(text.encode())
-
-    def _hint(self) -> str:
-        match self._serde:
-            case UUIDSerde():
-                return "write its 36 characters"
-            case BytesSerde():
-                return "write the bytes in base64"
-        return "write the key as JSON, and percent-encode it"
 
 
 def _reads_requests(serde: AnySerde) -> bool:

@@ -59,6 +59,7 @@ class _Refused(msgspec.Struct, frozen=True, tag=True):
     where: str
     why: str
     hint: str
+    fields: dict[str, int | str]
 
 
 _Reply: TypeAlias = _Answered | _Listed | _Refused
@@ -120,7 +121,14 @@ class Line:
         finally:
             del self._waiting[number]
         if isinstance(reply, _Refused):
-            raise query_error(reply.code, reply.what, where=reply.where, why=reply.why, hint=reply.hint)
+            raise query_error(
+                reply.code,
+                reply.what,
+                where=reply.where,
+                why=reply.why,
+                hint=reply.hint,
+                fields=reply.fields,
+            )
         return reply
 
     async def _open(self) -> None:
@@ -270,7 +278,7 @@ def _refused(asked: _Asked, error: Exception) -> bytes:
         log.error("a query failed", exc_info=error)
     refused = as_query_error(error)
     what, where, why, hint = map(_writable, (refused.what, refused.place, refused.why, refused.hint))
-    return _framed(_Refused(asked.number, refused.code, what, where, why, hint))
+    return _framed(_Refused(asked.number, refused.code, what, where, why, hint, dict(refused.fields)))
 
 
 def _writable(text: str) -> str:

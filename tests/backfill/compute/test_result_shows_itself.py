@@ -9,6 +9,7 @@ import pytest
 
 from pystreams import App, TimeWindows
 from pystreams.backfill.api import plan_backfill
+from pystreams.backfill.compute.driver import Progress
 from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.sources import EmbeddedSource
 from tests.backfill.kit import Backfill, History, lines, memory
@@ -43,10 +44,50 @@ def test_the_text_has_stores_topics_and_what_was_left_out(tmp_path: Path) -> Non
     )
     assert repr(result).splitlines() == [
         "Backfill of shown, up to 2023-11-14T22:13:20Z",
-        "  store  counts  3 entries",
+        "  store  counts  3 entries, windows from 1970-01-01T00:00:00.026Z on",
         "  topic  copies  6 records",
+        (
+            "A store has only the windows that have not expired (size and grace, or retention=): a longer retention= "
+            "keeps earlier ones, and emitted(TOPIC) has the results of all."
+        ),
         f"Left out: 2 dropped; {late}.",
     ]
+
+
+def test_a_store_that_still_has_all_windows_does_not_say_from_when_on(tmp_path: Path) -> None:
+    app = App("kept")
+    windows = TimeWindows.tumbling(10, grace=5)
+    readings = app.stream("in", key=str, value=int).group_by_key().windowed_by(windows)
+    readings.count(name="counts", retention=1_000)
+    text = repr(Backfill(app, memory(PAST), tmp_path / "staging").run())
+    assert "windows from" not in text
+    assert "retention" not in text
+
+
+def test_it_says_why_records_were_dropped(tmp_path: Path) -> None:
+    app = App("keyless")
+    app.stream("in", key=str, value=int).group_by_key().count(name="counts")
+    past = {**PAST, "in": [lines([(None, n, n) for n in range(2_000)]), lines([("c", 1, 3)])]}
+    shown = repr(Backfill(app, memory(past), tmp_path / "staging").run())
+    assert "Left out: 2,000 dropped (null key or value)." in shown.splitlines()
+
+
+def test_several_causes_are_counted(tmp_path: Path) -> None:
+    readings = windowed()
+    accounts = readings.table("accounts", key=str, value=int)
+    accounts.to_stream().to("changes")
+    nothing = [(None, n, 30) for n in range(3)]
+    past = {**PAST, "in": [*PAST["in"][:1], lines(nothing)], "accounts": [lines(nothing), lines([])]}
+    shown = repr(Backfill(readings, memory(past), tmp_path / "staging").run())
+    assert "Left out: 8 dropped (6 null key); too late for step count" in shown
+
+
+def test_progress_is_a_short_line() -> None:
+    assert (
+        repr(Progress(0, 2, 1_500, 4_000, finished=False)) == "Slice 1, task 2: 1,500 of about 4,000 records"
+    )
+    done = Progress(0, 2, 4_000, 4_000, finished=True)
+    assert done._repr_html_() == "<p>Slice 1, task 2: 4,000 of 4,000 records, finished</p>"
 
 
 def test_a_notebook_shows_a_table(tmp_path: Path) -> None:

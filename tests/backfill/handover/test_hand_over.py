@@ -191,8 +191,8 @@ def test_a_changelog_that_would_delete_the_result_is_refused(new_log: NewLog) ->
     with pytest.raises(RetentionError, match="sums-by-window-changelog") as refused:
         hand_over(result, log.broker)
     assert refused.value.hint == (
-        "set -s window_changelog_retention_ms=-1 for changelogs that do not exist yet; or allow it"
-        " (-s allow_expired=true)"
+        "set -s window_changelog_retention_ms=-1 (or App(...)) for changelogs that do not exist yet; or allow it"
+        " (-s allow_expired=true, or App(..., allow_expired=True))"
     )
     with closing(log.broker.admin()) as admin:
         admin.alter_topic_config("sums", {"retention.ms": "604800000"})

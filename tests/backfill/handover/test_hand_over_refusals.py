@@ -267,8 +267,11 @@ def test_they_are_refused_once_the_application_may_have_written_there(new_log: N
     log = new_log("log")
     result = computed(log, filled(log))
     assert hand_over(result, log.broker).emitted is None
-    with pytest.raises(StateError, match="handed over before, without its records"):
+    with pytest.raises(StateError, match="handed over before, without its records") as refused:
         hand_over(result, log.broker, emit=True)
+    assert refused.value.hint == (
+        "write them to files: emit(result, FOLDER), on the command line --emit parquet:FOLDER"
+    )
 
 
 # Ctrl-C

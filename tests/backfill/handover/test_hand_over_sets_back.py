@@ -3,13 +3,15 @@ way of nothing."""
 
 from __future__ import annotations
 
+import logging
+import shutil
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pystreams import App, TimeWindows
-from pystreams.backfill.handover.hand_over import hand_over
+from pystreams.backfill.handover.hand_over import HandedOver, hand_over
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.errors import OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
@@ -46,10 +48,12 @@ def six_hours() -> History:
     return {"amounts": [lines([(f"k{t % 3}", t, t * MINUTE_MS) for t in times])]}
 
 
-def set_back(log: Log, app: App, cut: dict[TopicPartition, int]) -> None:
+def set_back(log: Log, app: App, cut: dict[TopicPartition, int]) -> HandedOver:
     """A backfill over the log, up to the cut, handed over."""
     source = EmbeddedSource(str(log.path / "log.db"))
-    hand_over(Backfill(app, source, log.path / "staging", until=cut, commit_records=16).run(), log.broker)
+    return hand_over(
+        Backfill(app, source, log.path / "staging", until=cut, commit_records=16).run(), log.broker
+    )
 
 
 def test_windows_of_the_time_that_it_is_set_back_to_are_alive(new_log: NewLog) -> None:
@@ -72,6 +76,25 @@ def test_windows_of_the_time_that_it_is_set_back_to_are_alive(new_log: NewLog) -
     assert found.offsets == expected.offsets
     behind = {p: records[emitted[p] :] for p, records in found.sinks.items()}
     assert behind == {p: records[24:] for p, records in expected.sinks.items()}
+
+
+def test_it_says_how_much_is_processed_again(new_log: NewLog, caplog: pytest.LogCaptureFixture) -> None:
+    log = new_log("log")
+    create(log, six_hours(), ["sums"])
+    append(log, six_hours())
+    records = log.admin.end_offsets([AMOUNTS])[AMOUNTS]
+    expected = (
+        f"hours has processed {records - 24} records beyond this backfill's cut; they are processed, and their results "
+        "are emitted, again"
+    )
+    # The first hand-over of an application that has not run, and one at its end, take nothing back.
+    assert not set_back(log, hours(log), {AMOUNTS: records}).again
+    run_to_the_end(log, hours(log))
+    assert expected not in caplog.messages
+    shutil.rmtree(log.path / "staging")
+    done = set_back(log, hours(log), {AMOUNTS: 24})
+    assert expected in caplog.messages
+    assert repr(done).splitlines()[-1] == f"{expected}."
 
 
 def forgetful(log: Log) -> App:
@@ -104,6 +127,37 @@ def test_a_store_without_a_changelog_starts_empty(new_log: NewLog) -> None:
     assert 0 < sum(count.value for count in after.values()) < sum(count.value for count in before.values())
     # Once: it is gone on with from then on.
     assert counts(log, "here") == after
+
+
+def replaced(caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
+    """What was logged of local state from before the hand-over."""
+    (record,) = (one for one in caplog.records if "from before a backfill's hand-over" in one.getMessage())
+    return record
+
+
+def test_a_store_whose_content_is_lost_is_named(new_log: NewLog, caplog: pytest.LogCaptureFixture) -> None:
+    log = new_log("log")
+    create(log, history("word count", 1, 1), ["word-counts"])
+    append(log, history("word count", 1, 1))
+    counts(log, "here")
+    set_back(log, forgetful(log), {TopicPartition("lines", 0): 100})
+    counts(log, "here")
+    told = replaced(caplog)
+    assert told.levelno == logging.WARNING
+    assert told.getMessage().endswith("these have none, so their content is lost: here")
+
+
+def test_where_nothing_is_lost_there_is_no_warning(new_log: NewLog, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    log = new_log("log")
+    create(log, six_hours(), ["sums"])
+    append(log, six_hours())
+    run_to_the_end(log, hours(log))
+    set_back(log, hours(log), {AMOUNTS: 24})
+    run_to_the_end(log, hours(log))
+    told = replaced(caplog)
+    assert told.levelno == logging.INFO
+    assert told.getMessage().endswith("will be deleted and restored from their topics")
 
 
 def test_of_another_log_nobody_but_the_user_deletes_it(new_log: NewLog, tmp_path: Any) -> None:

@@ -25,6 +25,7 @@ from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.errors import ConfigError, OffsetOutOfRangeError, StateError
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.times import show_time
 from tests.backfill.kit import everything
 from tests.backfill.programs import history, word_count
 from tests.backfill.twins import Twins
@@ -274,6 +275,63 @@ def test_a_log_that_begins_after_the_boundary_is_refused(
     )
 
 
+def bounded(spark: Any, log: Log, orders: list[Order]) -> dict[str, Any]:
+    return {
+        "orders": DataFrameSource(frame_of(spark, orders), key="customer", timestamp="at"),
+        "*": EmbeddedSource(str(log.path / "log.db")),
+    }
+
+
+def test_rows_of_the_table_that_a_younger_log_lacks_are_refused(
+    spark: Any, executor: SparkExecutor, new_log: Callable[[str], Log]
+) -> None:
+    orders = some_orders(8)
+    ordered = in_order(orders)
+    log = new_log("log")
+    log.create("orders", partitions=2)
+    # Out of order, as logs are.
+    log.write("orders", [*ordered[35:45], *ordered[30:35], *ordered[45:]], value=Order)
+    with pytest.raises(OffsetOutOfRangeError, match="orders would be lost behind the boundary") as refused:
+        plan_backfill(
+            revenue(), sources=bounded(spark, log, orders), boundary=ordered[10][2], executor=executor
+        )
+    assert f"the table has some from {show_time(ordered[10][2])} on" in str(refused.value)
+    assert f"the first record of the log is of {show_time(ordered[30][2])}" in str(refused.value)
+
+
+def test_what_is_at_the_boundary_is_told_and_stays_with_the_result(
+    spark: Any,
+    executor: SparkExecutor,
+    tmp_path: Path,
+    new_log: Callable[[str], Log],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    orders = some_orders(8)
+    last = in_order(orders)[-1][2]
+    log = new_log("log")
+    log.create("orders", "totals", partitions=2)
+    boundary = datetime(2024, 3, 5, tzinfo=UTC)
+    log.write("orders", [(order.customer, order, _ms(boundary)) for order in orders[:10]], value=Order)
+    given: dict[str, Any] = {
+        "sources": bounded(spark, log, orders),
+        "staging": tmp_path / "staging",
+        "executor": executor,
+    }
+    result = backfill(revenue(), boundary=boundary, **given)
+    rows = f"60 rows, {show_time(in_order(orders)[0][2])} to {show_time(last)}"
+    told = f"{rows}; log: 10 records from 2024-03-05T00:00:00Z"
+    gap = f"the table ends at {show_time(last)}, 4 d before the boundary"
+    assert f"Topic orders: table: {told}; boundary: 2024-03-05T00:00:00Z." in repr(result)
+    assert f"Warning: Topic orders: {gap}" in repr(result)
+    assert gap in caplog.text
+    # The finished result is not taken for that of another boundary, or of other sources.
+    with pytest.raises(ConfigError, match="begun with other settings") as refused:
+        backfill(revenue(), boundary="2024-03-04", resume=True, **given)
+    assert "boundary was 2024-03-05T00:00:00Z, now it is 2024-03-04T00:00:00Z" in str(refused.value)
+    again = backfill(revenue(), boundary="2024-03-05", resume=True, **given)
+    assert repr(again) == repr(result)
+
+
 # What is refused
 
 
@@ -311,6 +369,17 @@ def test_rows_that_cannot_be_records_are_counted(spark: Any, executor: SparkExec
         "2 rows have no timestamp, or one before 1970; 1 rows have no partition; 1 rows have no offset; "
         "there are rows of the partitions 7, of 2"
     ) in str(refused.value)
+
+
+def test_nulls_where_the_type_has_none_are_counted(spark: Any, executor: SparkExecutor) -> None:
+    late = BEGIN + timedelta(minutes=20)
+    frame = frame_of(spark, orders := some_orders(1)).withColumn(
+        "price", sql.when(sql.col("at") >= late, None).otherwise(sql.col("price"))
+    )
+    lacking = sum(order.at >= _ms(late) for order in orders)
+    with pytest.raises(ConfigError) as refused:
+        planned(spark, frame, executor)
+    assert str(refused.value).splitlines()[2].endswith(f"{lacking} rows have no price, which cannot be null")
 
 
 def test_an_offset_that_is_there_twice_is_refused(

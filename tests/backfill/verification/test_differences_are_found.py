@@ -43,6 +43,26 @@ def only(found: Verified, store: str) -> Difference:
 # Of a plain store
 
 
+def test_the_result_shows_itself_in_short(new_log: NewLog) -> None:
+    log = new_log("log")
+    app = ran(log, "word count", 1)
+    equal = verified(log, app)
+    keys = equal.counts.compared
+    assert repr(equal).splitlines() == [
+        f"Verified wc. Equal: {keys} keys compared",
+        f"  store  counts  {keys} keys compared",
+    ]
+    true = last_lines(log, COUNTS)[b"w3"]
+    written(log, COUNTS, [true._replace(value=pack_int64(99))])
+    found = verified(log, app)
+    assert repr(found).splitlines() == [
+        f"Verified wc. Different: 1 of {keys} keys",
+        f"  store  counts  {keys} keys compared, {keys - 1} equal, 1 with another value",
+    ]
+    assert found._repr_html_().startswith(f"<p>Verified wc. Different: 1 of {keys} keys</p><table>")
+    assert repr(found.stores["counts"]).startswith(f"Different: {keys} keys compared, ")
+
+
 def test_another_value_is_found(new_log: NewLog) -> None:
     log = new_log("log")
     app = ran(log, "word count", 1)

@@ -80,6 +80,13 @@ def test_urls_of_files_for_workers_stay_as_they_are():
         (["--boundary", "2013"], 2, "--boundary 2013 is ambiguous"),
         (["--boundary", "2013-11-01", "--until", "2013-12-01"], 2, "--boundary does not go with --until"),
         (["--boundary", "2013-11-01"], 2, "a boundary is only for topics whose history is in a table"),
+        (["--boundary", "1383264000"], 2, "--boundary 1383264000 is ambiguous"),
+        (["--boundary", "2999-11-01"], 2, "the boundary 2999-11-01T00:00:00Z is in the future"),
+        (
+            ["--source", "lines=parquet:nowhere", "--boundary", "2013-11-01"],
+            2,
+            "--source 'lines=KIND:PLACE?key=COLUMN&timestamp=COLUMN'",
+        ),
         (["--until", "tomorrow"], 2, "write now, a time"),
         (["--until", "lines-0=ten"], 2, "TOPIC-PARTITION=OFFSET"),
         (["--until", "2013"], 2, "1970-01-01T00:00:02.013Z"),

@@ -54,7 +54,7 @@ def test_metrics_arrive_as_they_were_whatever_a_program_has_set(ends):
     metrics = Metrics()
     for name, value in (("a", 3), ("b", 0.5), ("nan", float("nan")), ("true", True), ("large", 10**30)):
         metrics.gauge(name, path="\udcff").set(value)
-    measured = Measured("client", metrics.snapshot())
+    measured = Measured("shop", "client", metrics.snapshot())
     assert worker.send(measured)
     assert drain(supervisor) == [measured]
     assert {sample.name for sample in measured.samples} == {"a", "b", "true", "large"}
@@ -70,7 +70,9 @@ def test_nobody_waits_for_a_supervisor_that_is_gone(ends):
 
 def test_metrics_that_do_not_fit_into_the_buffer_hold_nobody_up_and_arrive_whole(ends):
     supervisor, worker = ends
-    measured = Measured("client", [Sample(f"metric-{number}", (), number) for number in range(50_000)])
+    measured = Measured(
+        "shop", "client", [Sample(f"metric-{number}", (), number) for number in range(50_000)]
+    )
     sending = threading.Thread(target=worker.send, args=(measured,))
     sending.start()
     sending.join(60)

@@ -232,6 +232,7 @@ def test_the_group_takes_over_from_a_worker_that_is_stopped(log, start):
     write_lines(log, 1_000)
     # It would hold the state of its tasks for ever.
     run.says("worker 1 has not reported for 1 s")
+    run.says("worker 1 was killed by its supervisor, because it had not reported for 1 s, after")
     eventually(lambda: counted(log) == 1_000, "the other worker has done it all")
     run.all_there(2)
     run.send(signal.SIGINT)

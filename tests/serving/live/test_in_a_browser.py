@@ -164,6 +164,19 @@ def test_the_share_of_reads_that_a_cache_has_answered_is_exact_at_the_level_debu
         expect(page.locator(".badge[data-of='counts']")).to_contain_text("98 % hits")
 
 
+def test_the_number_of_entries_is_shown_as_the_estimate_that_it_is(log, visit):
+    log.create("in", "out")
+    log.write("in", [("a", 1, n) for n in range(10)])
+    with shown(streams := counting(log)) as address:
+        streams.start()
+        caught_up(streams)
+        page = visit(address)
+        entries = page.locator("#stores tbody tr").filter(has_text="counts").get_by_role("cell").first
+        expect(entries).to_have_text(re.compile(r"^≈ \d+$"))
+        expect(entries).to_have_attribute("title", re.compile("^RocksDB's estimate"))
+        expect(page.locator(".badge[data-of='counts']")).to_have_text(re.compile(r"^≈ \d+"))
+
+
 def test_a_partition_that_lags_and_a_task_that_is_behind_are_seen(log, visit):
     log.create("in", "out", partitions=2)
     with shown(streams := counting(log)) as address:

@@ -49,6 +49,9 @@ class Seen:
         self.members: dict[str, str] = {}
         self.looks = 0
 
+    def application_id(self) -> str:
+        return "shop"
+
     def health(self) -> Health:
         return HEALTHY
 

@@ -38,6 +38,9 @@ class Counted:
     def __init__(self) -> None:
         self.looks, self.groups = 0, 0
 
+    def application_id(self) -> str:
+        return "shop"
+
     def health(self) -> Health:
         return Health(live=True, ready=True)
 

@@ -2,11 +2,13 @@
 
 - ``source``: which column is what. Begin here.
 - ``columns``: matches columns with the types of keys and values; one error names all mismatches.
+- ``seam``: the boundary between a table and the log behind it, and what looks like a loss there.
 - ``adapting``: Arrow's values as the values that a type wants. ``encoding``: rows as records, in bytes.
 """
 
 from __future__ import annotations
 
+from pystreams.backfill.sources.frames.seam import Bounded, Remark
 from pystreams.backfill.sources.frames.source import DataFrameSource, LogAfter, SparkTable
 
-__all__ = ["DataFrameSource", "LogAfter", "SparkTable"]
+__all__ = ["Bounded", "DataFrameSource", "LogAfter", "Remark", "SparkTable"]

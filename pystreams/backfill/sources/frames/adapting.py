@@ -115,6 +115,15 @@ def fields_of(kind: kinds.Type) -> list[Wanted] | None:
     return None
 
 
+def takes_none(kind: kinds.Type) -> bool:
+    """Whether a type takes None; a class that msgspec does not know may take it."""
+    if isinstance(kind, kinds.UnionType):
+        return any(map(takes_none, kind.types))
+    if isinstance(kind, kinds.LiteralType):
+        return None in kind.values
+    return isinstance(kind, kinds.NoneType | kinds.AnyType | kinds.CustomType)
+
+
 def is_list(column: Arrow) -> bool:
     return bool(
         pa.types.is_list(column) or pa.types.is_large_list(column) or pa.types.is_fixed_size_list(column)

@@ -21,6 +21,7 @@ from pystreams.backfill.sources.frames.adapting import (
     fields_of,
     is_binary,
     object_adapter,
+    takes_none,
 )
 from pystreams.backfill.sources.frames.source import ColumnNames, DataFrameSource
 from pystreams.errors import ConfigError
@@ -33,13 +34,15 @@ from pystreams.serde.shapes import Shape
 @dataclass(frozen=True, slots=True)
 class Content:
     """How keys or values are made. ``columns`` are read: the one column is the content (``single``), or they are its
-    fields. ``raw``: it is the topic's bytes already. ``make`` gives what the serde writes, of an adapted value."""
+    fields. ``raw``: it is the topic's bytes already. ``make`` gives what the serde writes, of an adapted value.
+    ``needed`` are the columns in which a null cannot become a value."""
 
     columns: tuple[str, ...]
     single: bool
     raw: bool
     adapt: Adapter
     make: Callable[[Any], Any] | None
+    needed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ def _content(
         )
         own = None
     used = _fields_used(kind, tuple(columns))
-    return Content(used, False, False, own, make)
+    return Content(used, False, False, own, make, _needed(kind, used, schema))
 
 
 def _of_one(what: str, name: str, schema: Arrow, serde: AnySerde, mismatches: Mismatches) -> Content | None:
@@ -132,6 +135,16 @@ def _fields_used(kind: kinds.Type, columns: Sequence[str]) -> tuple[str, ...]:
         return tuple(columns)
     taken = [next((name for name in field.names if name in columns), None) for field in fields]
     return tuple(name for name in taken if name is not None)
+
+
+def _needed(kind: kinds.Type, columns: Sequence[str], schema: Arrow) -> tuple[str, ...]:
+    """Those of the columns that may hold nulls which their fields do not take."""
+    return tuple(
+        name
+        for field in fields_of(kind) or ()
+        for name in (next((name for name in field.names if name in columns), None),)
+        if name is not None and schema.field(name).nullable and not takes_none(field.type)
+    )
 
 
 def _wanted(serde: AnySerde, what: str, mismatches: Mismatches) -> tuple[Any, Callable[[Any], Any] | None]:

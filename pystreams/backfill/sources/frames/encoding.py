@@ -29,6 +29,8 @@ ENCODED_SCHEMA: Final = pa.schema(
     ]
 )
 PLACES: Final = ("partition", "offset", "timestamp")
+#: A column beside the places: for each of the columns that a value needs, whether it is null.
+LACKING: Final = "__pystreams_lacking"
 
 _TIME: Final = Struct(">q")
 
@@ -75,11 +77,21 @@ class RowEncoder:
         places = (source.timestamp, source.partition, source.offset)
         return tuple(dict.fromkeys((*filter(None, places), *(key.columns if key else ()))))
 
+    @property
+    def needed_columns(self) -> tuple[str, ...]:
+        """The columns in which a null cannot become a value."""
+        return self._columns.value.needed
+
     def places(self, batch: Arrow) -> Arrow:
-        """Partition, offset and timestamp of each row, in the first three columns of ``ENCODED_SCHEMA``."""
+        """Partition, offset and timestamp of each row, in the first three columns of ``ENCODED_SCHEMA``; and
+        ``LACKING``, if the rows have it."""
         times = _milliseconds(batch.column(self._source.timestamp))
         columns = [self._partition_column(batch, times, self._keys(batch)), self._offsets(batch), times]
-        return pa.record_batch(columns, schema=pa.schema([ENCODED_SCHEMA.field(name) for name in PLACES]))
+        schema = pa.schema([ENCODED_SCHEMA.field(name) for name in PLACES])
+        if LACKING in batch.schema.names:
+            columns.append(batch.column(LACKING))
+            schema = schema.append(batch.schema.field(LACKING))
+        return pa.record_batch(columns, schema=schema)
 
     def records(self, batch: Arrow) -> Arrow:
         """The rows in ``ENCODED_SCHEMA``."""

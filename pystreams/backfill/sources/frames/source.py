@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, TypeAlias
 
 from pystreams.backfill.locations import shown
@@ -60,7 +61,9 @@ class DataFrameSource:
     partitions: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises ``ConfigError`` for a number of partitions that a topic cannot have."""
+        """Raises ``ConfigError`` for what is not a DataFrame of Spark, and for a number of partitions that a topic
+        cannot have."""
+        _check_frame(self.frame)
         if self.partitions is not None and self.partitions < 1:
             raise ConfigError(
                 f"a topic cannot have {self.partitions} partitions",
@@ -73,10 +76,30 @@ class DataFrameSource:
         return self.partition is not None and self.offset is not None
 
 
+def _check_frame(frame: object) -> None:
+    """Raises ``ConfigError`` for what is not a DataFrame of Spark."""
+    if isinstance(frame, SparkTable) or hasattr(frame, "sparkSession"):
+        return
+    kind = type(frame)
+    if isinstance(frame, str | PathLike):
+        hint = f"name the table's format, too: SparkTable('parquet', {str(frame)!r}), or give a DataFrame of Spark"
+    else:
+        hint = "make one of it: spark.createDataFrame(frame)"
+    raise ConfigError(
+        "a DataFrameSource needs a DataFrame of Spark",
+        why=f"it was given a {kind.__module__.partition('.')[0]}.{kind.__qualname__}".replace(
+            "builtins.", ""
+        ),
+        hint=hint,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LogAfter:
     """The log that goes on behind a table. Records whose timestamps are before the boundary (ms) come from the table,
-    all others from the log."""
+    all others from the log. In partitions of ``whole_from``, the log counts whole from that offset on: a live
+    application has read it from there, and has not looked at the boundary."""
 
     boundary_ms: int
     log: Source
+    whole_from: Mapping[int, int] = field(default_factory=dict)

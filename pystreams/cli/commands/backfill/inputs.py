@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import parse_qsl
 
 from pystreams.backfill.locations import shown
+from pystreams.backfill.plan.moments import MILLISECONDS_MIN, ambiguous, moment_ms
 from pystreams.errors import BrokerUnavailableError, ConfigError
 from pystreams.ids import TopicPartition
 from pystreams.nearest import did_you_mean, nearest, not_among
-from pystreams.times import read_time, show_time
+from pystreams.times import read_time
 
 if TYPE_CHECKING:
     from pystreams.backfill.plan.cut import Until
@@ -31,8 +32,6 @@ _TABLES: tuple[Kind, ...] = ("table", "iceberg", "delta", "orc", "jdbc")
 _TABLE_EXAMPLE = "--source 'orders=table:shop.orders?key=customer&timestamp=at'"
 #: Options about a table's columns; other names are options of Spark's reader.
 _COLUMNS = ("key", "value", "timestamp", "partition", "offset", "partitions")
-#: A number below this one, a time in 1973, is not taken for milliseconds.
-_MILLISECONDS_MIN = 100_000_000_000
 
 _OFFSET = re.compile(r"\s*(?P<topic>.+)-(?P<partition>\d+)\s*=\s*(?P<offset>\d+)\s*")
 
@@ -265,7 +264,10 @@ def parse_until(text: str) -> Until:
                 f"--until {text!r} does not say where reading ends",
                 hint=did_you_mean(text, ["now"]) or "write now, a time like 2013-11-01, or orders-0=120,…",
             )
-        return _time(text, "--until")
+        time_ms = read_time(text)
+        if text.isdigit() and time_ms < MILLISECONDS_MIN:
+            raise ambiguous(text, time_ms, "--until", ", or offsets as TOPIC-PARTITION=OFFSET")
+        return time_ms
     offsets: dict[TopicPartition, int] = {}
     for part in text.split(","):
         match = _OFFSET.fullmatch(part)
@@ -289,19 +291,4 @@ def parse_until(text: str) -> Until:
 
 def parse_boundary(text: str) -> int:
     """A time in ms. Raises ``ConfigError`` for anything else, and for text that is ambiguous."""
-    if not text[:1].isdigit():
-        raise ConfigError(f"--boundary {text!r} is not a time", hint="write a time like 2013-11-01")
-    return _time(text, "--boundary")
-
-
-def _time(text: str, option: str) -> int:
-    """A moment in ms. A short number may also mean a year, a day or an offset, so it is refused."""
-    time_ms = read_time(text)
-    if text.isdigit() and time_ms < _MILLISECONDS_MIN:
-        raise ConfigError(
-            f"{option} {text} is ambiguous",
-            why=f"as milliseconds it is {show_time(time_ms)}",
-            hint="write a time as 2013-01-01 or 2013-01-01T12:00:00Z"
-            + (", or offsets as TOPIC-PARTITION=OFFSET" if option == "--until" else ""),
-        )
-    return time_ms
+    return moment_ms(text, "--boundary")

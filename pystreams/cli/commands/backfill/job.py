@@ -37,6 +37,7 @@ from pystreams.cli.commands.backfill.outputs import (
 from pystreams.cli.commands.backfill.program import Program, load_program
 from pystreams.cli.commands.backfill.progress import Display, display_for_terminal
 from pystreams.cli.commands.backfill.report import (
+    note_boundaries,
     note_handed_over,
     note_joins_in_vain,
     note_left_out,
@@ -181,14 +182,15 @@ class BackfillJob:
         else:
             planned = self.planned(None)
             self._note_master(self._master or for_plan(planned))
-        from pystreams.backfill.plan.notes import notes
+        from pystreams.backfill.plan.notes import Note, notes
 
         refused: StreamsError | None = None
         try:
             self.check_target(planned)
         except StreamsError as error:
             refused = error
-        writes, found = self._writes(planned), notes(planned.plan, planned.loaded, planned.manifest.folded)
+        writes, cut = self._writes(planned), planned.manifest
+        found = [Note(*remark) for remark in cut.remarks] + notes(planned.plan, planned.loaded, cut.folded)
         if not self._options.json:
             show_plan(planned, writes, found)
         if refused is not None:
@@ -420,6 +422,7 @@ class BackfillJob:
         emitted, handed_over = self._emitted, self._handed_over
         if not self._options.json:
             show_report(result.plan, result.manifest, emitted, handed_over)
+        note_boundaries(result.manifest)
         note_left_out(result.manifest)
         note_joins_in_vain(result.manifest)
         self._note_next(result)

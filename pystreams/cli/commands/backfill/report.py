@@ -117,6 +117,14 @@ def note_handed_over(place: str, application_id: str, reference: str, *, before:
         )
 
 
+def note_boundaries(manifest: Manifest) -> None:
+    """Print what is at the boundaries between tables and the log, and what looks like a loss there."""
+    from pystreams.backfill.compute.summary import remarks_on_boundaries
+
+    for sentence in remarks_on_boundaries(manifest):
+        note(sentence)
+
+
 def note_joins_in_vain(manifest: Manifest) -> None:
     """If many records of a join have found no match, and none has found one, print advice."""
     from pystreams.backfill.compute.summary import joins_in_vain_sentences

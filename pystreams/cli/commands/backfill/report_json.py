@@ -75,6 +75,7 @@ def report_json(
             name: {"entries": store.entries, "digest": store.digest}
             for name, store in manifest.final_stores(plan).items()
         },
+        "boundaries": [remark._asdict() for remark in manifest.remarks],
         "joins_in_vain": [one.as_fields for one in joins_in_vain(manifest)],
         "emitted": dict(sorted(emitted.items())),
         "handed_over": None if handed_over is None else _handed_over(handed_over),

@@ -102,7 +102,7 @@ def status(
     flags = flags_of_place(application_id, None, embedded_log, bootstrap_servers)
     looks = _looks(application, setting, flags, urls, tls_of(ca, cert, key_file), watch=watch)
     last = _show(looks, _STATUS, as_json=as_json, watch=watch)
-    if last is not None and last.status.unassigned and not last.status.rebalancing:
+    if last is not None and not last.status.runs:
         raise typer.Exit(Exit.FAILED)
 
 

@@ -67,12 +67,11 @@ def headline(look: Look, rate: float | None) -> str:
         return (
             f"{status.application_id} does not run on {place}: its group has no members. {_waiting(status)}."
         )
-    processes = len({member.process_id or member.thread for member in status.members})
     state = "is rebalancing" if status.rebalancing else "runs"
     speed = "" if rate is None else f", {rate:,.0f} are committed in a second"
     return (
         f"{status.application_id} {state} on {place}: {counted(len(status.members), 'thread')} in "
-        f"{counted(processes, 'process', 'processes')}, {counted(len(status.tasks), 'task')}. "
+        f"{counted(status.processes, 'process', 'processes')}, {counted(len(status.tasks), 'task')}. "
         f"{_waiting(status)}{speed}."
     )
 

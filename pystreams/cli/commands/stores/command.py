@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import ssl
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from pystreams.cli.application_client import ApplicationClient, first_reachable
+from pystreams.cli.application_client import AnswerError, ApplicationClient, first_reachable
 from pystreams.cli.connection import open_admin, open_broker_of
 from pystreams.cli.https import CaOption, CertificateOption, KeyOption, tls_of
 from pystreams.cli.options import (
@@ -20,9 +21,10 @@ from pystreams.cli.options import (
     SetOption,
     flags_of_place,
 )
-from pystreams.cli.terminal.console import note, print_json, show_table, text_or_json
-from pystreams.errors import ConfigError
+from pystreams.cli.terminal.console import note, output, print_json, show_table, text_or_json
+from pystreams.errors import ConfigError, StreamsError
 from pystreams.serving.token import read_token
+from pystreams.times import show_time
 
 StoreArgument: TypeAlias = Annotated[str, typer.Argument(metavar="STORE", help="The name of the store.")]
 
@@ -73,6 +75,9 @@ ToTimeOption: TypeAlias = Annotated[
 ]
 
 LIMIT = 100
+
+#: The fields of an entry that are times. Windows, sessions and versions have them beside their key and value.
+_TIMES: Final = frozenset({"start", "end", "timestamp", "valid_to"})
 
 
 def get(
@@ -176,7 +181,8 @@ def _client(
 ) -> ApplicationClient:
     """Raises ``ConfigError`` for a token without a URL."""
     if url is not None:
-        return ApplicationClient(url, None if token_file is None else read_token(token_file), tls)
+        token = None if token_file is None else read_token(token_file)
+        return ApplicationClient(url, token, tls, partial(_id_here, application, setting, place))
     if token_file is not None:
         raise ConfigError(
             "the token is not sent to an instance that is found through the group",
@@ -184,12 +190,30 @@ def _client(
             why="nobody says there whether the instance speaks HTTPS, and whoever joins the group may name any address",
             hint="give the address: --url https://HOST:PORT, or --url PORT for an instance on this machine",
         )
-    return ApplicationClient(_found(application, setting, place), None, tls)
+    endpoint, application_id = _found(application, setting, place)
+    return ApplicationClient(endpoint, None, tls, lambda _: application_id)
 
 
-def _found(application: str, setting: list[str] | None, place: dict[str, Any]) -> str:
-    """The endpoint of an instance that answers, as the group of the application knows it. Raises ``ConfigError`` if
-    there is none."""
+def _id_here(application: str, setting: list[str] | None, place: dict[str, Any], there: str) -> str:
+    """The id of the application that the command line names. If its program cannot be loaded here, this is said, and
+    it is the id of the application ``there``."""
+    from pystreams.cli.application.loading import load_application
+    from pystreams.cli.application.settings import settings_of
+
+    if place["application_id"] is not None:
+        return str(place["application_id"])
+    try:
+        return settings_of(load_application(application), setting, **place).application_id
+    except StreamsError as error:
+        note(
+            f"The answer is from the application {there}. Whether that is {application} is not known here: {error.what}"
+        )
+        return there
+
+
+def _found(application: str, setting: list[str] | None, place: dict[str, Any]) -> tuple[str, str]:
+    """The endpoint of an instance that answers, as the group of the application knows it, and the application's id.
+    Raises ``AnswerError`` if there is none."""
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
     from pystreams.runtime.group.application_status import endpoints_of
@@ -197,19 +221,38 @@ def _found(application: str, setting: list[str] | None, place: dict[str, Any]) -
     config = settings_of(load_application(application), setting, **place)
     with open_broker_of(config) as broker, open_admin(broker) as admin:
         endpoints = endpoints_of(admin, config.application_id)
+        runs = bool(endpoints or admin.group_members(config.application_id))
+        place_of_log = broker.description
+    if not runs:
+        raise AnswerError(
+            f"{config.application_id} does not run on {place_of_log}",
+            why="its group has no members",
+            hint=f"start it: pystreams run {application} --http HOST:PORT",
+        )
     found = first_reachable(endpoints)
     if found is not None:
-        return found
-    raise ConfigError(
+        return found, config.application_id
+    if endpoints:
+        raise AnswerError(
+            f"no instance of {config.application_id} answers queries",
+            why=f"nothing listens at {', '.join(endpoints)}",
+            hint="run it with --http HOST:PORT; or give the address of one that runs: --url URL",
+        )
+    raise AnswerError(
         f"no instance of {config.application_id} is known that answers queries",
-        why=f"nothing listens at {', '.join(endpoints)}"
-        if endpoints
-        else "no member of its group has an endpoint",
-        hint="run it with --http HOST:PORT; or give the address of one that runs: --url URL",
+        why="none of them has told its group an address: they run without --http, or listen on all addresses (0.0.0.0) "
+        "of a machine whose name stands for a loopback address",
+        hint="run it with --http HOST:PORT; if it listens on 0.0.0.0, give its port on its own machine: --url PORT, or "
+        "start it with an address that others reach: -s application_server=HOST:PORT",
     )
 
 
 def _show(entries: list[dict[str, Any]]) -> None:
-    """A column for each field."""
+    """A column for each field. Times are for people on a terminal, and milliseconds elsewhere."""
     names = list(dict.fromkeys(name for entry in entries for name in entry))
-    show_table(names, [[text_or_json(entry.get(name)) for name in names] for entry in entries])
+    times = _TIMES if output().is_terminal else frozenset()
+
+    def cell(name: str, content: Any) -> str:
+        return show_time(content) if name in times and isinstance(content, int) else text_or_json(content)
+
+    show_table(names, [[cell(name, entry.get(name)) for name in names] for entry in entries])

@@ -26,6 +26,16 @@ from pystreams.cli.terminal.logs import LogOptions, log_to_stderr
 def verify(
     application: ApplicationArgument,
     source: SourceOption = None,
+    boundary: Annotated[
+        str | None,
+        typer.Option(
+            "--boundary",
+            metavar="TIME",
+            help="The boundary of the backfill that was handed over, if its history came from a table without offsets: "
+            "records before it come from that table, which --source names, later ones from the log.",
+            show_default=False,
+        ),
+    ] = None,
     limit: Annotated[
         int, typer.Option("--limit", min=0, help="How many differences of each store are shown.")
     ] = 20,
@@ -87,6 +97,7 @@ def verify(
         VerifyOptions(
             application=application,
             sources=source or [],
+            boundary=boundary,
             limit=limit,
             json=json_,
             wait_ms=1000 * wait,

@@ -13,7 +13,7 @@ from pystreams.backfill.display.slice_meter import titles
 from pystreams.backfill.locations import shown
 from pystreams.cli.application.settings import parse_pairs
 from pystreams.cli.application.topics import input_topics
-from pystreams.cli.commands.backfill.inputs import Places, open_sources, parse_sources
+from pystreams.cli.commands.backfill.inputs import Places, open_sources, parse_boundary, parse_sources
 from pystreams.cli.commands.backfill.program import Program, load_program
 from pystreams.cli.commands.backfill.progress import display_for_terminal
 from pystreams.cli.commands.verify.report import note_outcome, nothing_compared, show_verified
@@ -47,6 +47,7 @@ class VerifyOptions:
 
     application: str
     sources: Sequence[str]
+    boundary: str | None
     limit: int
     json: bool
     wait_ms: float
@@ -62,7 +63,10 @@ class VerifyOptions:
 def run_verify(options: VerifyOptions) -> None:
     """Verify what the options describe, and end with the exit code for the outcome. Options are checked before Spark is
     started. Raises ``StreamsError``."""
+    from pystreams.backfill.verification.history import require_offsets
+
     texts = parse_sources(options.sources)
+    boundary = None if options.boundary is None else parse_boundary(options.boundary)
     conf = parse_pairs(options.spark_conf, CONF_EXAMPLE)
     master = Master(options.master)
     master.check({"--conf": conf, "--py-files": options.py_files})
@@ -74,10 +78,12 @@ def run_verify(options: VerifyOptions) -> None:
         config.bootstrap_servers,
         config.client_settings,
         approximate=False,
+        log_after_tables=boundary is not None,
         reads_committed=config.processing_guarantee == "exactly_once_v2",
     )
     built = build_topology(program.loaded, config)
     sources = open_sources(texts, sorted({*input_topics(built), *built.global_topics}), places)
+    require_offsets(sources, boundary)
     log = None if options.verbose else FOLDER / f"verify-{config.application_id}.spark.log"
     name = f"pystreams verify {config.application_id}"
     try:
@@ -88,7 +94,7 @@ def run_verify(options: VerifyOptions) -> None:
                 master, name, conf, options.py_files, log, hint="correct that, and verify again"
             ) as executor,
         ):
-            result, verified = _verified(options, program, sources, broker, executor)
+            result, verified = _verified(options, program, sources, boundary, broker, executor)
     except OSError as error:
         raise StateError(
             "a file or folder cannot be used",
@@ -110,6 +116,7 @@ def _verified(
     options: VerifyOptions,
     program: Program,
     sources: Mapping[str, Source | DataFrameSource],
+    boundary: int | None,
     broker: Broker,
     executor: Executor | None,
 ) -> tuple[BackfillResult, Verified]:
@@ -126,6 +133,7 @@ def _verified(
             program.for_workers,
             broker,
             sources=sources,
+            boundary=boundary,
             executor=executor,
             settings=program.settings,
             wait_ms=options.wait_ms,

@@ -16,6 +16,7 @@ import msgspec
 
 from pystreams.cli.terminal.logs import LogOptions
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
+from pystreams.serving.address import Endpoint
 from pystreams.serving.lag import Lag
 from pystreams.serving.live.look import ClientLook, Described
 from pystreams.serving.threads import ClientThreads
@@ -35,7 +36,7 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     until_caught_up: bool
     logs: LogOptions
     watched: bool = False
-    endpoint: str | None = None
+    endpoint: Endpoint | None = None
     otel: bool = False
 
     @property

@@ -34,6 +34,7 @@ from pystreams.runtime.health import Health
 from pystreams.runtime.signals import stop_on_signals
 from pystreams.runtime.supervisor.supervision import Instruction, Kill, Note, Start, Stop, Supervision
 from pystreams.runtime.supervisor.worker import Failure, Measured, Report
+from pystreams.serving.address import Endpoint
 from pystreams.serving.lag import WAIT_S, Lag
 from pystreams.serving.live.look import ClientLook, Described, Look, WorkerLook
 from pystreams.serving.stores.asking import Together
@@ -79,7 +80,7 @@ class Supervisor:
     def __init__(self, supervision: Supervision, jobs: Mapping[int, Job], clock: Clock) -> None:
         self.supervision = supervision
         #: Where other instances can ask for the workers' stores.
-        self.endpoint: str | None = None
+        self.endpoint: Endpoint | None = None
         #: What the workers have in common.
         self.described: Described | None = None
         self._jobs = jobs
@@ -299,6 +300,9 @@ class WatchedWorkers:
         self._supervisor = supervisor
         self._ready_lag = ready_lag
         self._clock = clock
+
+    def application_id(self) -> str | None:
+        return next((one.application_id for one in self._supervisor.measured()), None)
 
     def health(self) -> Health:
         return self._supervisor.supervision.health(self._ready_lag)

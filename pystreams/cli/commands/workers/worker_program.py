@@ -155,7 +155,8 @@ class Reporter:
 
     def _measure(self) -> None:
         try:
-            measured = Measured(self._streams.client_id, self._streams.metrics.snapshot())
+            streams = self._streams
+            measured = Measured(streams.config.application_id, streams.client_id, streams.metrics.snapshot())
         except Exception:
             # Without reports the supervisor would take the worker for dead, and kill it.
             log.exception("the metrics are not known")
@@ -248,7 +249,7 @@ def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) 
 
         LineServer(questions, LocalStores(streams))
         Looker(channel, streams, job.number, leash)
-    announce(streams, job.endpoint)
+    announce(streams, job.endpoint, warns=job.number == 1)
     leash.begin(streams)
     leave_out_what_stays()
     try:

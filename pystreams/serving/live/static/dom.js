@@ -52,7 +52,7 @@ export function keyed(parent, items, keyOf, create, update) {
   for (const child of had.values()) child.remove();
 }
 
-// Rows of text. ``cells`` are the classes of the columns.
+// Rows of text, or of a text with a title. ``classes`` are those of the columns.
 export function textRows(body, items, keyOf, classes, cellsOf, empty) {
   if (!items.length) {
     const row = [{ key: "empty", text: empty }];
@@ -64,6 +64,9 @@ export function textRows(body, items, keyOf, classes, cellsOf, empty) {
     const cells = classes.map((name, n) => make(n ? "td" : "th", n ? { class: name } : { scope: "row", class: name }));
     return make("tr", {}, ...cells);
   }, (element, item) => {
-    cellsOf(item).forEach((text, n) => setText(element.children[n], text));
+    cellsOf(item).forEach((cell, n) => {
+      setText(element.children[n], cell.text ?? cell);
+      setAttribute(element.children[n], "title", cell.title ?? null);
+    });
   });
 }

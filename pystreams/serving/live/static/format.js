@@ -15,6 +15,11 @@ export function short(value) {
   return Math.abs(value) < 10000 ? whole.format(value) : compact.format(value);
 }
 
+// A number that is only estimated.
+export function about(value) {
+  return value === null || value === undefined ? UNKNOWN : `≈ ${short(value)}`;
+}
+
 export function rate(value) {
   if (value === null || value === undefined) return UNKNOWN;
   return value > 0 && value < 10 ? small.format(value) : whole.format(value);

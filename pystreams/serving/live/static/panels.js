@@ -1,7 +1,7 @@
 // The smaller parts of the page: instances, inputs, stores, and the records that were left out.
 
 import { byId, keyed, make, setAttribute, setText, textRows } from "./dom.js";
-import { bytes, clock, number, percent, plural, rate, short } from "./format.js";
+import { about, bytes, clock, number, percent, plural, rate } from "./format.js";
 import { clientName, ownClients, threadName } from "./model.js";
 
 const FAILURES_MAX = 5;
@@ -115,6 +115,8 @@ function showInputs({ topics }) {
 
 // Stores
 
+const ESTIMATE = "RocksDB's estimate: each write of an entry since the last flush counts as an entry";
+
 function showStores({ stores }) {
   const rows = [...stores.values()].sort((one, other) => one.store.localeCompare(other.store));
   textRows(
@@ -122,7 +124,7 @@ function showStores({ stores }) {
     rows,
     (one) => one.store,
     ["name", "number", "number", "number"],
-    (one) => [one.store, short(one.entries), bytes(one.bytes), one.reads ? percent(one.hits / one.reads) : "–"],
+    (one) => [one.store, { text: about(one.entries), title: ESTIMATE }, bytes(one.bytes), one.reads ? percent(one.hits / one.reads) : "–"],
     "No store of a running task is known here.",
   );
 }

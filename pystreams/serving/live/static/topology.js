@@ -2,7 +2,7 @@
 // the upper right of a sub-topology. Labels lie above all else.
 
 import { byId, makeSvg, setAttribute, setText } from "./dom.js";
-import { duration, number, percent, plural, rate, short } from "./format.js";
+import { about, duration, number, percent, plural, rate, short } from "./format.js";
 
 const LETTER = 6.7;
 const HEIGHT = 17;
@@ -61,7 +61,7 @@ function ofStore(store) {
   if (!store) return null;
   const [texts, words] = [[], []];
   if (store.entries !== null) {
-    texts.push(short(store.entries));
+    texts.push(about(store.entries));
     words.push(`about ${plural(store.entries, "entry", "entries")}`);
   }
   if (store.reads) {

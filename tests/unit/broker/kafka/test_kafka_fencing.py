@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pystreams.broker.port import TransactionContent
+from pystreams.clock import ManualClock
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TaskId
 
@@ -19,6 +20,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from pystreams.broker.kafka import KafkaBroker
     from pystreams.broker.kafka import broker as broker_module
+    from pystreams.broker.kafka.fencing import DOUBT_MS, Doubt
     from pystreams.broker.kafka.transaction_coordination import (
         LastTransaction,
         ListedTransaction,
@@ -106,6 +108,25 @@ def test_no_member_is_fenced_while_the_group_shows_not_even_ours(broker, coordin
     fence(broker)
     assert coordinators.states[OTHER] == "Empty"
     assert ours.joined
+
+
+def test_a_group_that_stays_empty_is_believed_in_the_end(broker, coordinators):
+    ours = join(broker)
+    coordinators.members = set()
+    clock = ManualClock()
+    broker._doubt = Doubt(clock)
+    for _ in range(3):
+        with pytest.raises(BrokerUnavailableError, match="shows no members"):
+            fence(broker)
+        clock.advance_ms(DOUBT_MS / 2 - 1)
+    clock.advance_ms(3)
+    fence(broker)
+    assert coordinators.states[OTHER] == "Empty"
+    assert ours.joined
+    # The next time it is doubted again.
+    coordinators.states[OTHER] = "Ongoing"
+    with pytest.raises(BrokerUnavailableError, match="shows no members"):
+        fence(broker)
 
 
 def test_who_knows_that_the_group_has_removed_it_does_not_wait_for_its_members(broker, coordinators):

@@ -3,6 +3,8 @@ tasks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -21,15 +23,15 @@ app.stream("in", key=str, value=int).to("out")
 built = build_topology(app, app.config)
 
 
-def by_the_application() -> MemberDescription:
-    said = Subscription(built.fingerprint, PROCESS, THREAD, endpoint=ENDPOINT, **VERSIONS)
+def by_the_application(thread: str = THREAD) -> MemberDescription:
+    said = Subscription(built.fingerprint, PROCESS, thread, endpoint=ENDPOINT, **VERSIONS)
     return MemberDescription("m", "another-id", "10.0.0.1", user_data=encode(said))
 
 
-def by_the_broker() -> MemberDescription:
+def by_the_broker(thread: str = THREAD) -> MemberDescription:
     return MemberDescription(
         "m",
-        THREAD,
+        thread,
         "10.0.0.1",
         process_id=PROCESS,
         fingerprint=built.fingerprint,
@@ -38,11 +40,11 @@ def by_the_broker() -> MemberDescription:
     )
 
 
-def of(member: MemberDescription) -> Admin:
-    """A group with one member."""
+def of(*members: MemberDescription) -> Admin:
+    """A group with these members."""
     admin = mock.Mock(spec=Admin)
     admin.partition_counts.return_value = {"in": 1, "out": 1}
-    admin.describe_group.return_value = GroupDescription((member,))
+    admin.describe_group.return_value = GroupDescription(members)
     admin.group_offsets.return_value = {}
     admin.beginning_offsets.side_effect = admin.end_offsets.side_effect = lambda asked: dict.fromkeys(
         asked, 0
@@ -63,6 +65,15 @@ def test_versions_program_and_endpoint_of_a_member_are_known(member: MemberDescr
     assert (shown.fingerprint, shown.same_program) == (built.fingerprint, True)
     assert shown.endpoint == ENDPOINT
     assert endpoints_of(of(member), "counted") == [ENDPOINT]
+
+
+@pytest.mark.parametrize("by", [by_the_application, by_the_broker])
+def test_workers_share_the_id_of_their_state_directory_and_are_processes(by: Callable[[str], Any]) -> None:
+    names = [f"counted-{PROCESS}-{worker}-StreamThread-{thread}" for worker in (1, 2) for thread in (1, 2)]
+    found = application_status(of(*map(by, names)), built, "earliest", reads_committed=False)
+    assert {member.process_id for member in found.members} == {PROCESS}
+    assert len(found.members) == 4
+    assert found.processes == 2
 
 
 def test_of_a_member_of_another_kind_only_what_the_broker_sees_is_known() -> None:

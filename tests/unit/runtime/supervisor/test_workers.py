@@ -391,8 +391,12 @@ def test_who_is_silent_for_so_long_that_others_have_its_tasks_is_killed_for_thei
     assert told[0] == Kill(1)
     assert "it is killed" in told[1].text
     assert scene.advance(1) == []
-    scene.die(1, -9)
+    (told,) = scene.die(1, -9)
+    assert "worker 1 was killed by its supervisor, because it had not reported for 1 s, after " in told.text
     scene.until_restart(1)
+    scene.run(1)
+    # Its next process is killed by somebody else.
+    assert "worker 1 was killed by SIGKILL (kill -9, or " in scene.die(1, -9)[0].text
 
 
 def test_who_was_not_listened_to_is_not_silent():
@@ -411,7 +415,9 @@ def test_who_is_silent_while_it_is_to_stop_is_killed_so_that_the_run_ends():
     assert Kill(1) in scene.advance(AWAY_MS)
     scene.die(1, -9)
     assert scene.supervision.over
-    assert "SIGKILL" in scene.supervision.failure.what
+    assert (
+        "was killed by its supervisor, because it had not reported for 30 s" in scene.supervision.failure.what
+    )
 
 
 @given(st.data())

@@ -91,20 +91,23 @@ def test_tasks_that_were_opened_stay_open_until_the_log_answers(tell: Any) -> No
     assert world.manager.settled
 
 
-def test_the_membership_is_kept_while_many_tasks_are_opened_and_closed(tell: Any) -> None:
+def test_each_task_that_is_opened_or_closed_keeps_the_membership(tell: Any) -> None:
     """Each may take seconds, and the group waits for a poll only for some minutes."""
-    world = tell(("assign", *TASKS), ("round",))
-    opened, calls = [], world.log.calls
-    for task in world.tasks().values():
-        opened.append(task)
-        assert calls["keep_alive"] >= len(opened)
-    before, during = calls["keep_alive"], []
-    for task in opened:
-        close = task.stream.close
-        task.stream.close = lambda close=close: (during.append(calls["keep_alive"]), close())
+    world = tell(("assign", *TASKS))
+    calls = world.log.calls
+    assert calls["keep_alive"] == len(TASKS)
+    happen(world, "round")
     happen(world, "assign")
-    assert during == sorted(set(during)), "two were closed without a sign of life between them"
-    assert during[0] > before
+    assert calls["keep_alive"] == 2 * len(TASKS)
+
+
+def test_a_member_that_gets_no_further_does_not_keep_the_group_waiting(tell: Any) -> None:
+    world = tell(("fail", "committed", 4), ("assign", *TASKS))
+    before = world.log.calls["keep_alive"]
+    for _ in range(3):
+        happen(world, "round")
+    assert not world.log.claimed
+    assert world.log.calls["keep_alive"] == before
 
 
 def test_damaged_files_are_deleted_and_restored(tell: Any) -> None:
