@@ -59,7 +59,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The files of an older version."""
     with tarfile.open(request.param) as archive:
-        archive.extractall(tmp_path, filter="data")
+        # Python 3.11 has the argument ``filter`` only since 3.11.4; this is the same.
+        archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+        archive.extractall(tmp_path)
     return tmp_path
 
 
