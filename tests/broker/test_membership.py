@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pystreams.broker.port import Assigned, CommittedOffset, GroupDescription, Lost
+from pystreams.broker.port import Assigned, Broker, CommittedOffset, GroupDescription, Lost
 from pystreams.errors import BrokerError, TaskMigratedError
 from pystreams.ids import MemberName, TopicPartition
 from tests.broker.conftest import Join
@@ -92,13 +92,17 @@ def test_who_leaves_frees_its_partitions_at_once_and_who_does_not_after_the_sess
     assert time.monotonic() - started > SESSION_TIMEOUT_MS / 1000 / 2
 
 
-def test_who_does_not_poll_is_replaced_in_the_end_and_learns_it_when_it_wakes(join: Join, log: Log):
-    impatient = log.broker_with(
+def impatient(log: Log) -> Broker:
+    """One that waits only a second for the next poll of a member."""
+    return log.broker_with(
         max_poll_interval_ms=1_000,
         session_timeout_ms=LONG_SESSION_MS,
         heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
     )
-    slow, other = join("a", broker=impatient), join("b")
+
+
+def test_who_does_not_poll_is_replaced_in_the_end_and_learns_it_when_it_wakes(join: Join, log: Log):
+    slow, other = join("a", broker=impatient(log)), join("b")
     follow_until(balanced(slow, other), slow, other)
     asleep = slow.member.member_id
     follow_until(balanced(other), other)
@@ -115,12 +119,7 @@ def test_who_does_not_poll_is_replaced_in_the_end_and_learns_it_when_it_wakes(jo
 
 
 def test_who_keeps_alive_during_a_long_step_stays_a_member(join: Join, log: Log):
-    impatient = log.broker_with(
-        max_poll_interval_ms=1_000,
-        session_timeout_ms=LONG_SESSION_MS,
-        heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
-    )
-    busy, other = join("a", broker=impatient), join("b")
+    busy, other = join("a", broker=impatient(log)), join("b")
     follow_until(balanced(busy, other), busy, other)
     deadline = time.monotonic() + 2.5
 

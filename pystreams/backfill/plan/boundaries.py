@@ -25,17 +25,22 @@ def boundary_of(given: Moment) -> int:
     return boundary_ms
 
 
+def bounded(source: Source) -> list[Bounded]:
+    """The sources that are tables up to a boundary, by the names of their topics."""
+    by_topic = source.by_topic if isinstance(source, TopicSources) else {}
+    return [one for _, one in sorted(by_topic.items()) if isinstance(one, Bounded)]
+
+
 def remarks_of(source: Source) -> tuple[Remark, ...]:
     """What is at the boundary of each topic that has one; warnings are logged.
 
     Raises ``OffsetOutOfRangeError`` where records would be lost for certain.
     """
     now_ms, found = SystemClock().now_ms(), list[Remark]()
-    for _, one in sorted(source.by_topic.items() if isinstance(source, TopicSources) else ()):
-        if isinstance(one, Bounded):
-            seam = one.seam()
-            seam.check()
-            found += seam.remarks(now_ms)
+    for one in bounded(source):
+        seam = one.seam()
+        seam.check()
+        found += seam.remarks(now_ms)
     for remark in found:
         if remark.kind == "warning":
             log.warning("topic %s: %s", remark.topic, remark.text)

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from pystreams.backfill.application import LoadedApplication
 from pystreams.backfill.locations import shown
-from pystreams.backfill.sources import Bounded, Source, TopicSources
+from pystreams.backfill.plan.boundaries import bounded
+from pystreams.backfill.sources import Source
 from pystreams.config.secret import shown as without_secret
 from pystreams.config.serde_settings import SERDE_SETTINGS
 from pystreams.errors import ConfigError
@@ -86,8 +87,7 @@ def _of_nodes(built: BuiltTopology) -> dict[str, str]:
 
 def _boundaries(source: Source) -> list[str]:
     """The time of the boundary between tables and the log, if there is one: it is the same for all topics."""
-    tables = source.by_topic.values() if isinstance(source, TopicSources) else ()
-    return sorted({show_time(one.boundary_ms) for one in tables if isinstance(one, Bounded)})
+    return sorted({show_time(one.boundary_ms) for one in bounded(source)})
 
 
 def check_rules(

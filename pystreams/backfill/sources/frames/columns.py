@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.frames.adapting import (
     Adapter,
     Mismatches,
+    Wanted,
     adapter,
     fields_of,
     is_binary,
@@ -131,20 +132,24 @@ def _of_one(what: str, name: str, schema: Arrow, serde: AnySerde, mismatches: Mi
 def _fields_used(kind: kinds.Type, columns: Sequence[str]) -> tuple[str, ...]:
     """The columns that an object is made of: others need not be read."""
     fields = fields_of(kind)
-    if fields is None:
-        return tuple(columns)
-    taken = [next((name for name in field.names if name in columns), None) for field in fields]
-    return tuple(name for name in taken if name is not None)
+    return tuple(columns if fields is None else (name for _, name in _taken(fields, columns)))
 
 
 def _needed(kind: kinds.Type, columns: Sequence[str], schema: Arrow) -> tuple[str, ...]:
     """Those of the columns that may hold nulls which their fields do not take."""
     return tuple(
         name
-        for field in fields_of(kind) or ()
-        for name in (next((name for name in field.names if name in columns), None),)
-        if name is not None and schema.field(name).nullable and not takes_none(field.type)
+        for field, name in _taken(fields_of(kind) or (), columns)
+        if schema.field(name).nullable and not takes_none(field.type)
     )
+
+
+def _taken(fields: Iterable[Wanted], columns: Sequence[str]) -> Iterator[tuple[Wanted, str]]:
+    """The fields that have a column, each with its column."""
+    for field in fields:
+        name = next((name for name in field.names if name in columns), None)
+        if name is not None:
+            yield field, name
 
 
 def _wanted(serde: AnySerde, what: str, mismatches: Mismatches) -> tuple[Any, Callable[[Any], Any] | None]:
