@@ -132,7 +132,8 @@ class Workers:
             "run",
             "tests.chaos.program",
         ]
-        command += [*self._place.arguments, "--state-dir", str(self._folder / STATES[slot])]
+        # Verbose, so that the files of a run that failed show who had which tasks.
+        command += [*self._place.arguments, "--verbose", "--state-dir", str(self._folder / STATES[slot])]
         threads = self._choose.choice((1, 1, 2))
         for name, value in {**SETTINGS, "num_stream_threads": threads}.items():
             command += ["-s", f"{name}={value}"]

@@ -13,7 +13,7 @@ from typing import Final
 from pystreams.clock import thread_cpu_ms
 
 #: The share of the time that all restoring threads of a client take together, however busy the others are.
-RESTORE_SHARE_MIN: Final = 0.1
+RESTORE_SHARE_MIN: Final = 0.08
 #: As long as processing leaves at least this share, restoring does not pause.
 _LEFT_ENOUGH: Final = 0.5
 

@@ -55,7 +55,8 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     records that its process has processed, without the ``internal_records``, which came from internal topics. ``lag``
     is None while it is not known. ``tasks`` are its own tasks, ``all_tasks`` those of the application, ``standby_lag``
     is the lag of all its ``standbys`` (None: not known), and ``caught_up`` is about the whole application. If a worker
-    is silent for ``patience_ms`` (None: for any time), the group considers it dead. ``left_out`` counts the records
+    is silent for ``patience_ms`` (None: for any time), the group considers it dead. ``is_awaited``: if it dies, the
+    group waits for its next process. ``left_out`` counts the records
     that its process has left out, by their fate, ``late`` those of them that were too late; if the process was killed,
     they include uncommitted ones. ``joins`` are its joins with their matches. ``health`` is the health of its client
     without a limit of the lag."""
@@ -70,6 +71,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     standby_lag: int | None = 0
     caught_up: bool = False
     patience_ms: int | None = None
+    is_awaited: bool = False
     left_out: dict[str, int] = {}
     late: list[LateRecords] = []
     joins: list[Unmatched] = []

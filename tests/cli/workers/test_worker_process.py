@@ -52,12 +52,15 @@ class Endless:
 class DeadProcess:
     """A worker that has died with exit code 7, and left children."""
 
-    def __init__(self, job: Job) -> None:
-        self.number = job.number
+    def __init__(self, _application: str, number: int) -> None:
+        self.number = number
         self.last_lines: list[str] = []
         self.channel, self.output, self.log = Endless(), Endless(), Endless()
         self.questions, self._answers = socket.socketpair()
         self.pid = 0
+
+    def begin(self, job: Job) -> None:
+        assert job.number == self.number
 
     def exit_code(self) -> int:
         return 7
@@ -90,12 +93,13 @@ def process_that_does_not_read() -> Iterator[tuple[WorkerProcess, Channel]]:
     """A worker's process, and its end of the channel, which holds its job."""
     ends: list[Channel] = []
 
-    def popen(_job: Job, channel: int, _questions: int) -> mock.Mock:
+    def popen(_application: str, _number: int, channel: int, _questions: int) -> mock.Mock:
         ends.append(Channel(socket.socket(fileno=os.dup(channel))))
         return mock.Mock(stdout=Path(os.devnull).open("rb"), stderr=Path(os.devnull).open("rb"))
 
     with mock.patch("pystreams.cli.commands.workers.process._popen", popen):
-        process = WorkerProcess(Job("words", 1, {}, [], until_caught_up=False, logs=LogOptions()))
+        process = WorkerProcess("words", 1)
+        process.begin(Job("words", 1, {}, [], until_caught_up=False, logs=LogOptions()))
     with closing(process), closing(process.questions), closing(ends[0]):
         ends[0].socket.setblocking(False)
         yield process, ends[0]

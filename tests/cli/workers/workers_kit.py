@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.live.support import eventually
@@ -46,12 +47,26 @@ class WorkersRun:
     def workers(self) -> dict[int, int]:
         """The processes that are there, by the workers' numbers."""
         found = {}
-        for pid in children(self.process.pid):
+        for pid in self._processes():
             arguments = command_line(pid)
-            if "pystreams.cli.commands.workers.worker_program" in arguments:
+            if "--number" in arguments:
                 found[int(arguments[arguments.index("--number") + 1])] = pid
+            elif named := re.fullmatch(r"worker (\d+)", process_name(pid)):
+                found[int(named.group(1))] = pid
         self.seen.update(found.values())
         return found
+
+    def spare(self) -> int | None:
+        """The process that waits for the death of a worker, if there is one."""
+        spares = self._processes() - set(self.workers().values())
+        return next((pid for pid in spares if "--spare" in command_line(pid)), None)
+
+    def _processes(self) -> set[int]:
+        return {
+            pid
+            for pid in children(self.process.pid)
+            if "pystreams.cli.commands.workers.worker_program" in command_line(pid)
+        }
 
     def all_there(self, number: int) -> dict[int, int]:
         """Wait until so many workers have a process."""
@@ -106,21 +121,36 @@ Start = Callable[..., WorkersRun]
 
 
 def children(pid: int) -> list[int]:
-    listed = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
-    ).stdout.split("\n")
-    pairs = [line.split() for line in listed if line.strip()]
-    return [int(child) for child, parent in pairs if int(parent) == pid]
+    """The processes that a process has started, and that were not reaped."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int(_after_name(each)[1]) == pid:
+                found.append(int(each.name))
+    return found
 
 
 def command_line(pid: int) -> list[str]:
-    shown = subprocess.run(
-        ["ps", "-ww", "-p", str(pid), "-o", "args="], capture_output=True, text=True, check=False
-    )
-    return shown.stdout.split()
+    """The arguments of a process; none if it is gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+    return []
+
+
+def process_name(pid: int) -> str:
+    """The name of a process, which it may change; empty if it is gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def alive(pid: int) -> bool:
     """True for a process that runs or is stopped; not for one that waits to be reaped."""
-    shown = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False)
-    return shown.stdout.strip()[:1] not in {"", "Z"}
+    with suppress(OSError):
+        return _after_name(Path(f"/proc/{pid}"))[0] != "Z"
+    return False
+
+
+def _after_name(process: Path) -> list[str]:
+    """The state of a process, its parent, and what follows in Linux' line about it. Raises ``OSError``."""
+    return (process / "stat").read_text().rpartition(")")[2].split()

@@ -110,6 +110,20 @@ def test_all_goes_on_at_once_when_a_worker_of_two_is_killed(
     run.ends_with(0)
 
 
+def test_a_process_that_has_imported_everything_waits_for_the_death_of_a_static_worker(
+    cluster: Cluster, start: Start
+):
+    run = start("--workers", "2", *STATIC)
+    run.all_there(2)
+    settle(cluster, members=2)
+    spare = eventually(run.spare, "a spare process")
+    kill_a_worker(cluster, run, 1)
+    assert run.workers()[1] == spare
+    assert eventually(run.spare, "the next spare process") != spare
+    run.send(signal.SIGTERM)
+    run.ends_with(0)
+
+
 def generations(run: WorkersRun) -> list[int]:
     """The generations in which its threads were assigned tasks."""
     return [

@@ -10,9 +10,13 @@ from collections import deque
 from typing import IO, Final
 
 from pystreams.cli.commands.workers.channel import Channel, Job, StacksRequest, StopRequest
+from pystreams.cli.terminal.logs import LogOptions
 
 #: The number of lines of a worker's log that are shown again if it dies without a reason.
 LAST_LINES: Final = 5
+
+#: The number of a process that is no worker yet.
+SPARE: Final = 0
 
 _READ_BYTES: Final = 65_536
 
@@ -50,20 +54,21 @@ class LineReader:
 
 
 class WorkerProcess:
-    """A running worker. It has a session of its own, so that only its supervisor gets Ctrl-C; it ends when the channel
-    closes."""
+    """A running worker, or a process that will become one. It has a session of its own, so that only its supervisor
+    gets Ctrl-C; it ends when the channel closes."""
 
-    def __init__(self, job: Job) -> None:
-        """Start it. Raises ``OSError`` if the system has no room for it."""
-        self.number = job.number
-        self.logs = job.logs
+    def __init__(self, application: str, number: int = SPARE) -> None:
+        """Start it; it waits for its job. A spare one, whose number its job gives, imports everything meanwhile. Raises
+        ``OSError`` if the system has no room for it."""
+        self.number = number
+        self.logs = LogOptions()
         self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
         ours, theirs = socket.socketpair()
         #: For questions about its stores; whoever asks them closes it.
         self.questions, answers = socket.socketpair()
         with theirs, answers:
             try:
-                self._process = _popen(job, theirs.fileno(), answers.fileno())
+                self._process = _popen(application, number, theirs.fileno(), answers.fileno())
             except OSError:
                 ours.close()
                 self.questions.close()
@@ -76,6 +81,10 @@ class WorkerProcess:
         self.channel = Channel(ours)
         #: It has to be asked to stop, and its channel was full.
         self._stop_is_due = False
+
+    def begin(self, job: Job) -> None:
+        """Give it its job."""
+        self.number, self.logs = job.number, job.logs
         self.channel.send(job)
 
     @property
@@ -106,17 +115,24 @@ class WorkerProcess:
         self._process.kill()
         self._process.wait()
 
+    def discard(self) -> None:
+        """End a process that has no job, and release what belongs to it."""
+        self.kill()
+        self.questions.close()
+        self.close()
+
     def close(self) -> None:
         """Release what belongs to a process that has ended."""
         for opened in (self.channel, self.output, self.log):
             opened.close()
 
 
-def _popen(job: Job, channel: int, questions: int) -> subprocess.Popen[bytes]:
+def _popen(application: str, number: int, channel: int, questions: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - this program itself
         [
             *(sys.executable, "-m", "pystreams.cli.commands.workers.worker_program"),
-            *("--application", job.application, "--number", str(job.number)),
+            *("--application", application),
+            *(("--spare",) if number == SPARE else ("--number", str(number))),
             *("--channel", str(channel), "--questions", str(questions)),
         ],
         stdin=subprocess.DEVNULL,

@@ -17,6 +17,7 @@ from pystreams.cli.commands.workers.channel import Job, LagRequest, LookRequest,
 from pystreams.cli.commands.workers.display import workers_display_for
 from pystreams.cli.commands.workers.living import A, LivingWorker, Request
 from pystreams.cli.commands.workers.process import WorkerProcess
+from pystreams.cli.commands.workers.spare import Spare
 from pystreams.cli.garbage import leave_out_what_stays
 from pystreams.cli.stacks import on_stacks_request
 from pystreams.cli.terminal.console import EnduringStream
@@ -87,6 +88,8 @@ class Supervisor:
         self._clock = clock
         #: The workers that have a process, by number.
         self._living: dict[int, LivingWorker] = {}
+        #: Exists once a worker is one for whose next process the group would wait.
+        self._spare: Spare | None = None
         #: Guards the answers: held when one arrives, and by threads that wait for them.
         self._heard = threading.Condition()
         self._selector = selectors.DefaultSelector()
@@ -97,6 +100,7 @@ class Supervisor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end_spare()
         for worker in self._living.values():
             worker.process.kill()
         for worker in list(self._living.values()):
@@ -120,6 +124,7 @@ class Supervisor:
                 else:
                     process.tick()
             self._carry_out(self.supervision.tick())
+            self._tick_spare()
             if not self.supervision.over:
                 on_progress()
 
@@ -149,14 +154,16 @@ class Supervisor:
             first = min(
                 (number for number, worker in asked.items() if not worker.owes(ClientLook)), default=None
             )
-        self._ask(ClientLook, asked, lambda number: LookRequest(with_group=with_group and number == first))
+        self._ask(
+            ClientLook, asked, lambda number: LookRequest(with_group=with_group and number == first), _LOOK_S
+        )
         with self._heard:
             return {n: worker.last(ClientLook) for n, worker in asked.items() if not worker.has_ended}
 
     def threads(self) -> dict[int, ClientThreads]:
         """The activities of each worker's threads, by number, without the workers that do not answer within a moment.
         From any thread."""
-        return self._ask(ClientThreads, self._at_work(), lambda _: ThreadsRequest())
+        return self._ask(ClientThreads, self._at_work(), lambda _: ThreadsRequest(), _LOOK_S)
 
     def lag(self) -> Lag:
         """How far the application is behind, from any thread: one worker is asked, another one after it was silent."""
@@ -188,7 +195,7 @@ class Supervisor:
         kind: type[A],
         asked: Mapping[int, LivingWorker],
         request: Callable[[int], Request],
-        wait_s: float = _LOOK_S,
+        wait_s: float,
     ) -> dict[int, A]:
         """The answers of these workers that come in ``wait_s``. Those who ask for the same at the same time share an
         answer."""
@@ -232,7 +239,10 @@ class Supervisor:
 
     def _start(self, number: int) -> None:
         job = msgspec.structs.replace(self._jobs[number], endpoint=self.endpoint)
-        process = WorkerProcess(job)
+        process = self._spare.take() if self._spare is not None else None
+        if process is None:
+            process = WorkerProcess(job.application, number)
+        process.begin(job)
         self._living[number] = worker = LivingWorker(process)
         for source in (
             _Source(worker, process.channel, self._hear),
@@ -240,6 +250,19 @@ class Supervisor:
             _Source(worker, process.log, _relay_log),
         ):
             self._selector.register(source.readable, selectors.EVENT_READ, source)
+
+    def _tick_spare(self) -> None:
+        if self.supervision.stopping:
+            self._end_spare()
+        elif self._spare is not None:
+            self._spare.tick()
+        elif any(worker.report.is_awaited for worker in self.supervision.workers.values()):
+            self._spare = Spare(next(iter(self._jobs.values())).application, self._clock)
+
+    def _end_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.close()
+            self._spare = None
 
     def _bury(self, worker: LivingWorker) -> None:
         """Read the last output of a process that has ended, and forget it. Its children may keep its pipes open and go

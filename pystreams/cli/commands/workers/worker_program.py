@@ -13,7 +13,9 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Generic, NoReturn, TypeVar
 
@@ -178,6 +180,7 @@ class Reporter:
                 standby_lag=progress.standby_lag,
                 caught_up=self._caught_up,
                 patience_ms=config.session_timeout_ms,
+                is_awaited=config.group_instance_id is not None and config.on_kafka,
                 left_out=self._streams.left_out,
                 late=self._streams.late_records,
                 joins=self._streams.joins,
@@ -259,6 +262,22 @@ def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) 
         reporter.end()
 
 
+def import_what_jobs_need() -> None:
+    """Import what a job on Kafka imports later, except the program."""
+    import pystreams.broker.kafka
+    import pystreams.cli.application.loading
+    import pystreams.cli.application.settings
+    import pystreams.serving.stores.lines
+    import pystreams.serving.stores.local  # noqa: F401
+
+
+def show_in_process_lists(number: int) -> None:
+    """Make the number of the worker the name of the process, where the system allows it: a spare process has none in
+    its arguments."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(f"worker {number}")
+
+
 def failure_of(error: StreamsError) -> Failure:
     """An error as the supervisor gets it."""
     return Failure(
@@ -274,14 +293,15 @@ def failure_of(error: StreamsError) -> Failure:
 
 
 def main() -> NoReturn:
-    """``python -m pystreams.cli.commands.workers.worker_program --application NAME --number N --channel DESCRIPTOR
-    --questions DESCRIPTOR``.
+    """``python -m pystreams.cli.commands.workers.worker_program --application NAME [--number N | --spare] --channel
+    DESCRIPTOR --questions DESCRIPTOR``.
 
-    The first two arguments only serve to recognize the process in ``ps``.
+    The application and the number only serve to recognize the process in ``ps``.
     """
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("application", "number"):
         parser.add_argument(f"--{name}")
+    parser.add_argument("--spare", action="store_true", help="import everything before there is a job")
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--questions", type=int, required=True)
     arguments = parser.parse_args()
@@ -291,12 +311,15 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)
+    if arguments.spare:
+        import_what_jobs_need()
     channel = Channel(socket.socket(fileno=arguments.channel))
     questions = socket.socket(fileno=arguments.questions)
     messages = channel.messages()
     job = next(messages, None)
     if not isinstance(job, Job):
         sys.exit(Exit.OK)
+    show_in_process_lists(job.number)
     try:
         run_job(job, channel, questions, Leash(messages))
     except StreamsError as error:
