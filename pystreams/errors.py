@@ -35,7 +35,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar, Literal
 
-from pystreams.user_code import Place, caller
+from pystreams.user_code import CodeLine, caller
 
 Action = Literal["fail", "retry", "redo", "wipe", "rejoin"]
 
@@ -114,14 +114,14 @@ class _DeclarationError(StreamsError):
         super().__init__(what, where=where, why=why, hint=hint)
         self.declared_at(caller())
 
-    def declared_at(self, place: Place | None) -> None:
+    def declared_at(self, place: CodeLine | None) -> None:
         """Name the line of the declaration instead of the line that ran when the error was found."""
         self.line = "" if place is None else str(place)
         self.args = (self._text(),)
 
 
 @contextmanager
-def declared_at(place: Place | None) -> Iterator[None]:
+def declared_at(place: CodeLine | None) -> Iterator[None]:
     """Errors of declarations raised inside name ``place`` as their line, if it is known."""
     try:
         yield

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pystreams.errors import TopologyError
 from pystreams.plural import counted
-from pystreams.user_code import Place
+from pystreams.user_code import CodeLine
 
 #: The parameters that a user's function may have: without the key, and with it.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -176,4 +176,4 @@ def locate(function: Callable[..., Any]) -> str:
     name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
     runs = vars(inner).get("__init__") if isinstance(inner, type) else _call_method(inner)
     code = getattr(inner, "__code__", None) or getattr(runs, "__code__", None)
-    return name if code is None else f"{name} ({Place.of(code.co_filename, code.co_firstlineno)})"
+    return name if code is None else f"{name} ({CodeLine.of(code.co_filename, code.co_firstlineno)})"

@@ -40,7 +40,7 @@ _TYPED: Final = re.compile(r"<(stdin|python-input-\d+|ipython-input-.+)>")
 _TEXT: Final = "<string>"
 
 
-class Place(NamedTuple):
+class CodeLine(NamedTuple):
     """A line of a program. ``str`` gives ``shop/app.py:12``, or ``In [3], line 2`` in a notebook."""
 
     file: str
@@ -49,7 +49,7 @@ class Place(NamedTuple):
     cell: int | None
 
     @classmethod
-    def of(cls, file: str, line: int) -> Place:
+    def of(cls, file: str, line: int) -> CodeLine:
         return cls(file, line, _cell_number(file))
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Call(NamedTuple):
     """A call of a public function or method of pystreams: its name, and the line of the program."""
 
     function: str
-    place: Place
+    place: CodeLine
 
 
 class Cell(NamedTuple):
@@ -86,7 +86,7 @@ def from_user_code(error: BaseException) -> bool:
     return any(is_the_users(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
-def caller() -> Place | None:
+def caller() -> CodeLine | None:
     """The line of the user's program that called pystreams. None if a command, a thread or a test runner called it."""
     call = users_call()
     return None if call is None else call.place
@@ -98,7 +98,7 @@ def users_call() -> Call | None:
     for frame in _frames():
         file, name = frame.f_code.co_filename, frame.f_code.co_name
         if is_the_users(file) or (file == _TEXT and frame.f_globals.get("__name__") == "__main__"):
-            return Call(function, Place.of(file, frame.f_lineno))
+            return Call(function, CodeLine.of(file, frame.f_lineno))
         if file.startswith(_LIBRARIES):
             return None
         if file.startswith(_PYSTREAMS) and name[0] not in "_<":

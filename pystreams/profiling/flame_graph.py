@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Final
 
-from pystreams.profiling.places import Part, file_of, last_owned, work_of
-from pystreams.profiling.sampler import Place, Stack
+from pystreams.profiling.places import WorkKind, file_of, last_owned, work_of
+from pystreams.profiling.sampler import Stack, StackFrame
 
 _WIDTH: Final = 1200.0
 _MARGIN: Final = 12.0
@@ -99,7 +99,7 @@ def _labels(stack: Stack) -> Iterator[tuple[str, str]]:
         first = next(n for n, place in enumerate(stack) if place.owner is not None and place.owner.step)
         # A commit flushes caches, and what they hold goes through the steps behind them.
         before = _activity(stack[:first])
-        yield "process" if before == str(Part.OTHER) else before, "thread"
+        yield "process" if before == str(WorkKind.OTHER) else before, "thread"
         inner = list(stack[first:])
     previous = None
     for place in inner:
@@ -114,7 +114,7 @@ def _activity(stack: Stack) -> str:
     return work_of(stack).part.partition(":")[0]
 
 
-def _label(place: Place) -> tuple[str, str]:
+def _label(place: StackFrame) -> tuple[str, str]:
     if place.owner is not None:
         return place.owner.step or place.code.co_name, "step"
     file = file_of(place.code)
@@ -122,7 +122,7 @@ def _label(place: Place) -> tuple[str, str]:
     return place.code.co_qualname, kind
 
 
-def _is_frame_of_thread(place: Place) -> bool:
+def _is_frame_of_thread(place: StackFrame) -> bool:
     """Whether it is one of the functions with which each stack of a stream thread begins."""
     file = file_of(place.code)
     return file.startswith("runtime/threads/") if file else place.code.co_filename.endswith("threading.py")

@@ -8,12 +8,12 @@ from pathlib import Path
 from types import CodeType
 from typing import Final, NamedTuple
 
-from pystreams.profiling.sampler import Place, Stack
+from pystreams.profiling.sampler import Stack, StackFrame
 
 _PACKAGE: Final = f"{Path(__file__).parents[1]}/"
 
 
-class Part(StrEnum):
+class WorkKind(StrEnum):
     """A kind of work. The values are for people."""
 
     # Of a step, also in generated code.
@@ -40,22 +40,22 @@ class Part(StrEnum):
 
 #: The activity of a thread, by the functions on its stack. The innermost one counts.
 ACTIVITIES: Final = {
-    ("runtime/threads/rounds.py", "Rounds._poll"): Part.POLL,
-    ("runtime/threads/rounds.py", "Rounds._pause"): Part.IDLE,
-    ("runtime/threads/rounds.py", "Rounds._poll_member"): Part.GROUP,
-    ("runtime/threads/rounds.py", "Rounds._apply"): Part.GROUP,
-    ("runtime/threads/rounds.py", "Rounds._fill_tasks"): Part.RESTORE,
-    ("broker/embedded/consumer.py", "EmbeddedConsumer._wait"): Part.IDLE,
-    ("broker/kafka/consumer.py", "KafkaConsumer._wait"): Part.IDLE,
-    ("broker/kafka/consumer.py", "KafkaConsumer._pause"): Part.IDLE,
-    ("engine/stream_task.py", "StreamTask._punctuate_stream_time"): Part.PUNCTUATE,
-    ("runtime/tasks/task_manager.py", "TaskManager.add_batches"): Part.OTHER,
-    ("runtime/tasks/task_manager.py", "TaskManager.punctuate"): Part.PUNCTUATE,
-    ("runtime/tasks/task_manager.py", "TaskManager.commit"): Part.COMMIT,
-    ("runtime/tasks/task_manager.py", "TaskManager.close"): Part.COMMIT,
-    ("runtime/tasks/task_manager.py", "TaskManager.upkeep"): Part.COMMIT,
-    ("state/task_stores.py", "TaskStores.flush_caches"): Part.FLUSH,
-    ("state/task_stores.py", "TaskStores.commit"): Part.WRITE_STORES,
+    ("runtime/threads/rounds.py", "Rounds._poll"): WorkKind.POLL,
+    ("runtime/threads/rounds.py", "Rounds._pause"): WorkKind.IDLE,
+    ("runtime/threads/rounds.py", "Rounds._poll_member"): WorkKind.GROUP,
+    ("runtime/threads/rounds.py", "Rounds._apply"): WorkKind.GROUP,
+    ("runtime/threads/rounds.py", "Rounds._fill_tasks"): WorkKind.RESTORE,
+    ("broker/embedded/consumer.py", "EmbeddedConsumer._wait"): WorkKind.IDLE,
+    ("broker/kafka/consumer.py", "KafkaConsumer._wait"): WorkKind.IDLE,
+    ("broker/kafka/consumer.py", "KafkaConsumer._pause"): WorkKind.IDLE,
+    ("engine/stream_task.py", "StreamTask._punctuate_stream_time"): WorkKind.PUNCTUATE,
+    ("runtime/tasks/task_manager.py", "TaskManager.add_batches"): WorkKind.OTHER,
+    ("runtime/tasks/task_manager.py", "TaskManager.punctuate"): WorkKind.PUNCTUATE,
+    ("runtime/tasks/task_manager.py", "TaskManager.commit"): WorkKind.COMMIT,
+    ("runtime/tasks/task_manager.py", "TaskManager.close"): WorkKind.COMMIT,
+    ("runtime/tasks/task_manager.py", "TaskManager.upkeep"): WorkKind.COMMIT,
+    ("state/task_stores.py", "TaskStores.flush_caches"): WorkKind.FLUSH,
+    ("state/task_stores.py", "TaskStores.commit"): WorkKind.WRITE_STORES,
 }
 
 _DECODING: Final = ("engine/input/decoding.py", "engine/input/input_decoding.py")
@@ -67,7 +67,7 @@ class Work(NamedTuple):
     """The work of a thread. ``step`` is empty for work outside of steps."""
 
     step: str
-    part: Part
+    part: WorkKind
 
 
 def work_of(stack: Stack) -> Work:
@@ -77,7 +77,7 @@ def work_of(stack: Stack) -> Work:
         return Work("", _activity_of(stack))
     owner = stack[innermost].owner
     assert owner is not None
-    return Work(owner.step, _part_of(Part(owner.work), stack[innermost + 1 :]))
+    return Work(owner.step, _part_of(WorkKind(owner.work), stack[innermost + 1 :]))
 
 
 def last_owned(stack: Stack) -> int | None:
@@ -95,35 +95,41 @@ def file_of(code: CodeType) -> str:
     return name.removeprefix(_PACKAGE) if name.startswith(_PACKAGE) else ""
 
 
-def _activity_of(stack: Sequence[Place]) -> Part:
+def _activity_of(stack: Sequence[StackFrame]) -> WorkKind:
     for code, _ in reversed(stack):
         file = file_of(code)
         if file in _DECODING:
-            return Part.DECODE
+            return WorkKind.DECODE
         found = ACTIVITIES.get((file, code.co_qualname))
         if found is not None:
             return found
-    return Part.OTHER
+    return WorkKind.OTHER
 
 
-def _part_of(part: Part, below: Sequence[Place]) -> Part:
+def _part_of(part: WorkKind, below: Sequence[StackFrame]) -> WorkKind:
     """``below`` are the functions that a step's line has called; ``part`` is the line's own."""
     for code, _ in below:
         file = file_of(code)
         if file.startswith("state/"):
             return _store_part(code, below[-1].code)
         if file.startswith("broker/"):
-            return Part.PRODUCE
-        if part is not Part.ENCODE and part is not Part.PRODUCE:
-            part = Part.ENCODE if file.startswith("serde/") else Part.ENGINE if file else Part.FUNCTION
+            return WorkKind.PRODUCE
+        if part is not WorkKind.ENCODE and part is not WorkKind.PRODUCE:
+            part = (
+                WorkKind.ENCODE
+                if file.startswith("serde/")
+                else WorkKind.ENGINE
+                if file
+                else WorkKind.FUNCTION
+            )
     return part
 
 
-def _store_part(entered: CodeType, innermost: CodeType) -> Part:
+def _store_part(entered: CodeType, innermost: CodeType) -> WorkKind:
     """``entered`` is the function of the store that was called."""
     file = file_of(innermost)
     if file.startswith("broker/"):
-        return Part.PRODUCE
+        return WorkKind.PRODUCE
     if file.startswith("state/cache/"):
-        return Part.CACHE
-    return Part.STORE_WRITE if entered.co_name.lstrip("_").startswith(_WRITES) else Part.STORE_READ
+        return WorkKind.CACHE
+    return WorkKind.STORE_WRITE if entered.co_name.lstrip("_").startswith(_WRITES) else WorkKind.STORE_READ

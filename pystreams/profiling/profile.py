@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pystreams.profiling.places import Part, work_of
+from pystreams.profiling.places import WorkKind, work_of
 from pystreams.profiling.sampler import Stack
 
 
@@ -16,7 +16,7 @@ class Row(NamedTuple):
     is the share of the working time, None for idle time."""
 
     step: str
-    part: Part | None
+    part: WorkKind | None
     ms: float
     share: float | None
 
@@ -28,16 +28,16 @@ class Profile:
     total_ms: float
     idle_ms: float
     #: By step and part.
-    ms: Mapping[str, Mapping[Part, float]]
+    ms: Mapping[str, Mapping[WorkKind, float]]
 
     @classmethod
     def of(cls, stacks_ms: Mapping[Stack, float]) -> Profile:
         """The profile of stacks, given with the time at which each was seen."""
-        ms: defaultdict[str, defaultdict[Part, float]] = defaultdict(lambda: defaultdict(float))
+        ms: defaultdict[str, defaultdict[WorkKind, float]] = defaultdict(lambda: defaultdict(float))
         for stack, seen_ms in stacks_ms.items():
             step, part = work_of(stack)
             ms[step][part] += seen_ms
-        return cls(sum(stacks_ms.values()), ms[""].get(Part.IDLE, 0.0), ms)
+        return cls(sum(stacks_ms.values()), ms[""].get(WorkKind.IDLE, 0.0), ms)
 
     def rows(self) -> list[Row]:
         """The steps with their parts, then work outside of steps; the longest times come first."""
@@ -52,5 +52,7 @@ class Profile:
     def _parts(self, step: str, work_ms: float) -> list[Row]:
         parts = sorted(self.ms[step].items(), key=lambda item: -item[1])
         return [
-            Row(step, part, ms, None if part is Part.IDLE else ms / work_ms) for part, ms in parts if ms > 0
+            Row(step, part, ms, None if part is WorkKind.IDLE else ms / work_ms)
+            for part, ms in parts
+            if ms > 0
         ]

@@ -30,7 +30,7 @@ _ATTEMPTS: Final = 4
 _THREADS_INTERVAL_MS: Final = 100.0
 
 
-class Place(NamedTuple):
+class StackFrame(NamedTuple):
     """A function on a stack; in generated code also the owner of the line."""
 
     code: CodeType
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 #: From the outermost function to the innermost.
-Stack: TypeAlias = tuple[Place, ...]
+Stack: TypeAlias = tuple[StackFrame, ...]
 
 
 class Sampled(Protocol):
@@ -108,10 +108,10 @@ def _stack_of_thread(thread: int) -> Stack:
 
 
 def _stack_of(frame: FrameType | None) -> Stack:
-    places: list[Place] = []
+    places: list[StackFrame] = []
     while frame is not None:
         owners = frame.f_globals.get(LINE_OWNERS)
         owner = None if owners is None else owners[(frame.f_lineno or 1) - 1]
-        places.append(Place(frame.f_code, owner))
+        places.append(StackFrame(frame.f_code, owner))
         frame = frame.f_back
     return tuple(reversed(places))

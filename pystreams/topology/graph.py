@@ -16,7 +16,7 @@ from pystreams.state.spec import StoreSpec
 from pystreams.topology.fingerprint import same_setting
 from pystreams.topology.nodes import Operation, SinkNode, SourceNode
 from pystreams.topology.topology import Topology
-from pystreams.user_code import Place, caller, running_cell
+from pystreams.user_code import CodeLine, caller, running_cell
 
 
 @dataclass(eq=False)
@@ -28,7 +28,7 @@ class GraphNode:
     children: list[GraphNode] = field(default_factory=list, init=False)
     priority: int = field(default=-1, init=False)
     #: The line of the program that declared it.
-    place: Place | None = field(default=None, init=False)
+    place: CodeLine | None = field(default=None, init=False)
     #: The node may change keys.
     changes_key: bool = field(default=False, kw_only=True)
     changes_value: bool = field(default=False, kw_only=True)
@@ -236,7 +236,7 @@ class Graph:
         self._merged: dict[str, str] = {}
         self._optimized = False
         #: The notebook cells that have added nodes: the number of the run, and the line.
-        self._cells: dict[str, tuple[int, Place | None]] = {}
+        self._cells: dict[str, tuple[int, CodeLine | None]] = {}
 
     @property
     def size(self) -> int:
@@ -265,7 +265,7 @@ class Graph:
             node = by_name[self._merged[node.name]]
         return node
 
-    def _check_cell(self, place: Place | None) -> None:
+    def _check_cell(self, place: CodeLine | None) -> None:
         cell = running_cell()
         if cell is None:
             return

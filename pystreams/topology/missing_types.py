@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pystreams.errors import TopologyError
 from pystreams.topology.deferred import Origin
-from pystreams.user_code import Place
+from pystreams.user_code import CodeLine
 
 
 class MissingType(NamedTuple):
@@ -17,7 +17,7 @@ class MissingType(NamedTuple):
     origin: Origin
     argument: str
     needed_by: str
-    needed_at: Place | None
+    needed_at: CodeLine | None
 
     @property
     def sentence(self) -> str:
@@ -25,7 +25,7 @@ class MissingType(NamedTuple):
         return f"{self.needed_by if call is None else call.function} has no {self.argument} type"
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> CodeLine | None:
         call = self.origin.call
         return self.needed_at if call is None else call.place
 

@@ -16,7 +16,7 @@ from pystreams.topology.java_collections import hash_set_order
 from pystreams.topology.missing_types import MissingType, MissingTypes
 from pystreams.topology.names import changelog_topic
 from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
-from pystreams.user_code import Place
+from pystreams.user_code import CodeLine
 
 N = TypeVar("N", SourceNode, SinkNode)
 
@@ -33,7 +33,7 @@ class TopologyParts:
     #: By source: the global store that it fills.
     global_stores: Mapping[str, StoreSpec]
     #: The lines of the program that declared the nodes.
-    places: Mapping[str, Place | None]
+    places: Mapping[str, CodeLine | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class _Builder:
         return replace(node, key_serde=key, value_serde=value)
 
     def _known(
-        self, serde: AnySerde | None, argument: str, needed_by: str, needed_at: Place | None
+        self, serde: AnySerde | None, argument: str, needed_by: str, needed_at: CodeLine | None
     ) -> AnySerde:
         """The final serde; if its type is missing, that is noted."""
         if serde is None:
@@ -166,7 +166,7 @@ class _Builder:
                         stores[name] = self._store(self._parts.stores[name], place)
         return tuple(stores.values())
 
-    def _store(self, spec: StoreSpec, place: Place | None) -> StoreSpec:
+    def _store(self, spec: StoreSpec, place: CodeLine | None) -> StoreSpec:
         needed_by = f"store {spec.name}"
         key = self._known(spec.key_serde, "key", needed_by, place)
         value = self._known(spec.value_serde, "value", needed_by, place)

@@ -10,7 +10,7 @@ from pystreams.state.spec import StoreSpec
 from pystreams.topology.groups import Groups
 from pystreams.topology.names import REPARTITION_SUFFIX
 from pystreams.topology.nodes import Node, Operation, ProcessorNode, SinkNode, SourceNode
-from pystreams.user_code import Place, caller
+from pystreams.user_code import CodeLine, caller
 
 
 class Wiring:
@@ -32,13 +32,13 @@ class Wiring:
         self._copartitioned: list[frozenset[str]] = []
         self._groups = Groups()
         #: The lines of the program that declared nodes, and the lines that declared stores.
-        self._places: dict[str, Place | None] = {}
-        self._store_places: dict[str, Place | None] = {}
+        self._places: dict[str, CodeLine | None] = {}
+        self._store_places: dict[str, CodeLine | None] = {}
         #: The line of the current declaration, if it is not the line that is running.
-        self._place: Place | None = None
+        self._place: CodeLine | None = None
 
     @contextmanager
-    def declaring(self, place: Place | None) -> Iterator[None]:
+    def declaring(self, place: CodeLine | None) -> Iterator[None]:
         """Nodes and stores that are added inside were declared at ``place``. Errors name this place, too."""
         self._place = place
         try:
@@ -238,9 +238,9 @@ class Wiring:
             hint="give one of them another name",
         )
 
-    def _at_work(self) -> Place | None:
+    def _at_work(self) -> CodeLine | None:
         return self._place or caller()
 
 
-def _earlier(place: Place | None) -> str:
+def _earlier(place: CodeLine | None) -> str:
     return f"that one was declared in {place or 'another place'}"

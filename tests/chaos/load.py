@@ -17,7 +17,8 @@ from tests.live.support import Log
 
 #: So many orders, so often, are 200 a second, and about as many payments.
 BURST, BURST_INTERVAL_S = 20, 0.1
-REGIONS = ("east", "north", "south", "west")
+#: Each partition has one of them: a process that has a single task is to have records.
+REGIONS = ("east", "north-east", "south", "west")
 REGION_OF = {f"customer-{number}": REGIONS[number % len(REGIONS)] for number in range(50)}
 #: How much later than its order a payment is: some are too late for it.
 PAID_AFTER_MS = (-3_000, 14_000)

@@ -11,8 +11,8 @@ from pystreams.broker.embedded.producer import EmbeddedProducer
 from pystreams.engine.codegen import LineOwner
 from pystreams.engine.codegen import Work as LineWork
 from pystreams.engine.stream_task import StreamTask
-from pystreams.profiling.places import ACTIVITIES, Part, Work, work_of
-from pystreams.profiling.sampler import Place
+from pystreams.profiling.places import ACTIVITIES, Work, WorkKind, work_of
+from pystreams.profiling.sampler import StackFrame
 from pystreams.runtime.tasks.task_manager import TaskManager
 from pystreams.serde.base import Serde
 from pystreams.state.cache.item_cache import ItemCache
@@ -20,16 +20,16 @@ from pystreams.state.stores.key_value import KeyValueStore
 from pystreams.state.task_stores import TaskStores
 
 
-def function(of) -> Place:
-    return Place(of.__code__, None)
+def function(of) -> StackFrame:
+    return StackFrame(of.__code__, None)
 
 
 def generated() -> None:
     """Stands for a function of generated code."""
 
 
-def line(step: str, work: LineWork) -> Place:
-    return Place(generated.__code__, LineOwner(step, work))
+def line(step: str, work: LineWork) -> StackFrame:
+    return StackFrame(generated.__code__, LineOwner(step, work))
 
 
 PROCESS = [function(TaskManager.process), function(StreamTask.process)]
@@ -39,18 +39,18 @@ AGGREGATE = line("sum", LineWork.ENGINE)
 @pytest.mark.parametrize(
     ("inner", "part"),
     [
-        ([line("sum", LineWork.FUNCTION)], Part.FUNCTION),
-        ([AGGREGATE], Part.ENGINE),
-        ([AGGREGATE, function(json.dumps)], Part.FUNCTION),
-        ([AGGREGATE, function(KeyValueStore.get)], Part.STORE_READ),
-        ([AGGREGATE, function(KeyValueStore.put)], Part.STORE_WRITE),
-        ([AGGREGATE, function(KeyValueStore.get), function(ItemCache.read)], Part.CACHE),
-        ([AGGREGATE, function(KeyValueStore.put), function(EmbeddedProducer.send)], Part.PRODUCE),
-        ([AGGREGATE, function(KeyValueStore.put), function(json.dumps)], Part.STORE_WRITE),
-        ([line("sum", LineWork.ENCODE), function(json.dumps)], Part.ENCODE),
-        ([line("sum", LineWork.PRODUCE), function(EmbeddedProducer.send)], Part.PRODUCE),
+        ([line("sum", LineWork.FUNCTION)], WorkKind.FUNCTION),
+        ([AGGREGATE], WorkKind.ENGINE),
+        ([AGGREGATE, function(json.dumps)], WorkKind.FUNCTION),
+        ([AGGREGATE, function(KeyValueStore.get)], WorkKind.STORE_READ),
+        ([AGGREGATE, function(KeyValueStore.put)], WorkKind.STORE_WRITE),
+        ([AGGREGATE, function(KeyValueStore.get), function(ItemCache.read)], WorkKind.CACHE),
+        ([AGGREGATE, function(KeyValueStore.put), function(EmbeddedProducer.send)], WorkKind.PRODUCE),
+        ([AGGREGATE, function(KeyValueStore.put), function(json.dumps)], WorkKind.STORE_WRITE),
+        ([line("sum", LineWork.ENCODE), function(json.dumps)], WorkKind.ENCODE),
+        ([line("sum", LineWork.PRODUCE), function(EmbeddedProducer.send)], WorkKind.PRODUCE),
     ],
-    ids=lambda value: str(value) if isinstance(value, Part) else None,
+    ids=lambda value: str(value) if isinstance(value, WorkKind) else None,
 )
 def test_a_step_has_the_part_that_its_line_and_what_it_calls_say(inner, part):
     assert work_of((*PROCESS, *inner)) == Work("sum", part)
@@ -58,16 +58,16 @@ def test_a_step_has_the_part_that_its_line_and_what_it_calls_say(inner, part):
 
 def test_what_a_store_hands_on_is_the_work_of_the_next_step():
     flushed = (AGGREGATE, function(KeyValueStore.put), line("out", LineWork.ENCODE))
-    assert work_of((*PROCESS, *flushed)) == Work("out", Part.ENCODE)
+    assert work_of((*PROCESS, *flushed)) == Work("out", WorkKind.ENCODE)
 
 
 def test_work_around_the_steps_is_what_the_innermost_function_of_the_thread_does():
     commit = function(TaskManager.commit)
-    assert work_of((commit,)) == Work("", Part.COMMIT)
+    assert work_of((commit,)) == Work("", WorkKind.COMMIT)
     assert work_of((commit, function(TaskStores.flush_caches), function(ItemCache.read))) == Work(
-        "", Part.FLUSH
+        "", WorkKind.FLUSH
     )
-    assert work_of((function(Serde.serializer),)) == Work("", Part.OTHER)
+    assert work_of((function(Serde.serializer),)) == Work("", WorkKind.OTHER)
 
 
 @pytest.mark.parametrize(("file", "name"), ACTIVITIES, ids=lambda value: value)
@@ -79,4 +79,4 @@ def test_functions_that_are_known_by_name_exist(file, name):
 
 
 def test_every_kind_of_line_is_a_part():
-    assert {str(work) for work in LineWork} <= {str(part) for part in Part}
+    assert {str(work) for work in LineWork} <= {str(part) for part in WorkKind}

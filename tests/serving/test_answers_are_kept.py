@@ -15,8 +15,8 @@ from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.stores import local
 from pystreams.serving.stores.kept_answers import KeptAnswers
 from pystreams.serving.stores.local import LocalStores
-from pystreams.serving.stores.parts import Part
-from pystreams.serving.stores.questions import Place, Question
+from pystreams.serving.stores.parts import StorePart
+from pystreams.serving.stores.questions import EntryPlace, Question
 from tests.live.support import eventually
 from tests.serving.asyncio_kit import run_apart
 from tests.serving.queries_kit import Asked, asked
@@ -46,7 +46,7 @@ class Reads:
 
         monkeypatch.setattr(local, "read_page", counted)
 
-    def ask(self, store: str, key: str, **demands: Any) -> Part:
+    def ask(self, store: str, key: str, **demands: Any) -> StorePart:
         question = Question(store, key, freshness="committed", **demands)
         # The first question about a store is not answered at once: its serdes are made in a thread.
         return self.stores.ask_at_once(question) or run_apart(self.stores.ask(question))
@@ -107,7 +107,7 @@ def test_questions_about_the_same_key_are_told_apart(reads: Reads) -> None:
         assert reads.shown("hourly", "a", time_from=20) == whole[1:]
         assert reads.shown("hourly", "a", time_to=10) == whole[:1]
         assert reads.shown("hourly", "a", limit=1) == whole[:1]
-        assert reads.shown("hourly", "a", after=Place(b"a", 0)) == whole[1:]
+        assert reads.shown("hourly", "a", after=EntryPlace(b"a", 0)) == whole[1:]
         assert reads.shown("hourly", "b") != whole
         assert '"value":2,' in reads.shown("counts", "a")[0]
 
@@ -147,7 +147,7 @@ OTHERS: dict[str, Any] = {
     "time_to": 1,
     "as_of": 1,
     "limit": 1,
-    "after": Place(b"k"),
+    "after": EntryPlace(b"k"),
     "standbys": True,
     "position": {"in": {0: 1}},
 }
@@ -157,14 +157,14 @@ def test_each_part_of_a_question_counts() -> None:
     # The first are those of ranges, the others do not change the part of the answer that an instance has itself.
     without_effect = {"key_from", "key_to", "freshness", "alone"}
     assert OTHERS.keys() | without_effect == set(Question.__struct_fields__)
-    question, part, store = Question("s", "k", freshness="committed"), Part([]), Marked()
+    question, part, store = Question("s", "k", freshness="committed"), StorePart([]), Marked()
     for field, other in OTHERS.items():
         kept = KeptAnswers()
         kept.keep(question, part, store, store.commit_marks([0]))
         assert kept.find(question) is part
         changed = msgspec.structs.replace(question, **{field: other})
         assert kept.find(changed) is None
-        kept.keep(changed, Part([]), store, store.commit_marks([0]))
+        kept.keep(changed, StorePart([]), store, store.commit_marks([0]))
         assert kept.find(question) is part
 
 
@@ -172,7 +172,7 @@ def test_each_part_of_a_question_counts() -> None:
 def test_an_answer_from_several_partitions_needs_each_of_them(change: str) -> None:
     for partition in (0, 1):
         question, kept, store = Question("s", "k", freshness="committed"), KeptAnswers(), Marked()
-        kept.keep(question, Part([]), store, store.commit_marks([0, 1]))
+        kept.keep(question, StorePart([]), store, store.commit_marks([0, 1]))
         assert kept.find(question) is not None
         if change == "gone":
             del store.marks[partition]

@@ -17,7 +17,7 @@ from pystreams.cli.watching import HttpOptions
 from pystreams.errors import ConfigError
 from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.server import HttpServer
-from pystreams.serving.stores.parts import Part
+from pystreams.serving.stores.parts import StorePart
 from pystreams.serving.stores.peers import Peers
 from pystreams.serving.stores.questions import Question
 from pystreams.serving.tls import Tls, asking
@@ -84,7 +84,7 @@ def test_a_certificate_is_as_good_as_a_token_where_others_reach_the_address(serv
 
 
 def test_instances_show_theirs_when_they_ask_each_other(endpoint, certificates):
-    def ask(trusting: ssl.SSLContext) -> Part:
+    def ask(trusting: ssl.SSLContext) -> StorePart:
         with closing(Peers(None, trusting)) as peers:
             return run_apart(peers.ask(endpoint, Question("counts", "a")))
 

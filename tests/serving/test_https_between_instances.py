@@ -22,7 +22,7 @@ import pytest
 from pystreams.cli.application_client import AnswerError, ApplicationClient
 from pystreams.errors import ConfigError
 from pystreams.serving.query_errors import UnreachableError
-from pystreams.serving.stores.parts import Part
+from pystreams.serving.stores.parts import StorePart
 from pystreams.serving.stores.peers import PART, Peers, encode_part
 from pystreams.serving.stores.questions import Question
 from pystreams.serving.tls import Tls, asking
@@ -160,7 +160,9 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         is_instance = self.headers["Pystreams-Part"] is not None
-        content = encode_part(Part(partitions=1, read=[0])) if is_instance else b'{"key": "a", "value": 1}'
+        content = (
+            encode_part(StorePart(partitions=1, read=[0])) if is_instance else b'{"key": "a", "value": 1}'
+        )
         self.send_response(200)
         self.send_header("Content-Type", PART if is_instance else "application/json")
         self.send_header("Content-Length", str(len(content)))
@@ -186,7 +188,7 @@ def demanding(certificates) -> Iterator[str]:
             server.shutdown()
 
 
-def ask(endpoint: str, trusting: ssl.SSLContext) -> Part:
+def ask(endpoint: str, trusting: ssl.SSLContext) -> StorePart:
     with closing(Peers(None, trusting)) as peers:
         return run_apart(peers.ask(endpoint, Question("counts", "a")))
 

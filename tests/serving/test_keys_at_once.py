@@ -14,7 +14,7 @@ from pystreams import App, TimeWindows
 from pystreams.serving.connections import HEAD_BYTES_MAX
 from pystreams.serving.guards import Guards
 from pystreams.serving.server import HttpServer
-from pystreams.serving.stores.questions import Place, cursor_of
+from pystreams.serving.stores.questions import EntryPlace, cursor_of
 from tests.live.support import caught_up, eventually
 from tests.serving.queries_kit import Asked, asked
 
@@ -129,11 +129,11 @@ def test_what_is_wrong_with_a_key_is_reported_in_the_same_form(application: Aske
         (COMMITTED, 404, "absent"),
         (f"{COMMITTED}&limit=0", 400, "bad-query"),
         (f"{COMMITTED}&as_of=1", 400, "bad-query"),
-        (f"{COMMITTED}&cursor={cursor_of(Place(b'k1'))}", 400, "bad-query"),
+        (f"{COMMITTED}&cursor={cursor_of(EntryPlace(b'k1'))}", 400, "bad-query"),
     ):
         page = application.key("counts", "nobody", parameters)
         assert (page.status, page.json["code"]) == (status, code)
-    page = application.key("hourly", "k1", f"{COMMITTED}&cursor={cursor_of(Place(b'k2'))}")
+    page = application.key("hourly", "k1", f"{COMMITTED}&cursor={cursor_of(EntryPlace(b'k2'))}")
     assert (page.status, page.json["error"]) == (400, "the cursor is not one of this key")
     page = application.key("count", "k1", COMMITTED)
     assert (page.status, page.json["hint"]) == (404, "did you mean counts?")

@@ -14,7 +14,7 @@ import pytest
 from pystreams import App, Serde
 from pystreams.serde import FaustSerde
 from pystreams.serde.base import AnySerde
-from pystreams.serving.stores.questions import Place, cursor_of
+from pystreams.serving.stores.questions import EntryPlace, cursor_of
 from tests.live.support import caught_up
 from tests.serving.queries_kit import Asked, asked
 
@@ -79,7 +79,7 @@ def test_a_key_of_a_request_is_not_unpickled(application: Asked, tmp_path: Path)
 def test_a_cursor_of_a_request_is_not_unpickled(application: Asked, tmp_path: Path) -> None:
     written = tmp_path / "written"
     for data in pickles(written):
-        cursor = cursor_of(Place(data))
+        cursor = cursor_of(EntryPlace(data))
         assert application.get(f"/stores/latest/entries?cursor={cursor}").status == 200
         assert application.get(f"/stores/latest/keys/1?cursor={cursor}").status == 400
     assert not written.exists()

@@ -17,14 +17,14 @@ from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.stores import peers as peers_module
 from pystreams.serving.stores.asking import QUERY_S
 from pystreams.serving.stores.local import WAIT_MS
-from pystreams.serving.stores.parts import Part
+from pystreams.serving.stores.parts import StorePart
 from pystreams.serving.stores.peers import Peers, _IdleConnections, encode_part
 from pystreams.serving.stores.questions import Question
 from tests.live.support import eventually
 from tests.serving.asyncio_kit import run_apart
 
 QUESTION = Question("counts", "a")
-PART = encode_part(Part(partitions=1, read=[0]))
+PART = encode_part(StorePart(partitions=1, read=[0]))
 
 
 class Peer:
@@ -80,7 +80,7 @@ def peers() -> Iterator[Peers]:
         yield peers
 
 
-def ask(peers: Peers, endpoint: str) -> Part:
+def ask(peers: Peers, endpoint: str) -> StorePart:
     return run_apart(peers.ask(endpoint, QUESTION))
 
 

@@ -11,9 +11,9 @@ from pystreams.serving.address import Address
 from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.server import HttpServer
 from pystreams.serving.stores.asking import Instance
-from pystreams.serving.stores.parts import Entry, Part, StoreInfo
+from pystreams.serving.stores.parts import Entry, StoreInfo, StorePart
 from pystreams.serving.stores.peers import Peers
-from pystreams.serving.stores.questions import Place
+from pystreams.serving.stores.questions import EntryPlace
 from tests.serving.http_kit import get
 from tests.serving.test_who_may_read import TOKEN, Well
 
@@ -44,11 +44,11 @@ class Share:
         after = "" if question.after is None else question.after.key.decode()
         wanted = [key for key in mine if key > after and question.key in (None, key)]
         entries = [
-            Entry(Place(key.encode()), msgspec.json.encode({"key": key, "value": self.partition}))
+            Entry(EntryPlace(key.encode()), msgspec.json.encode({"key": key, "value": self.partition}))
             for key in wanted
         ]
         number = 1 - self.partition
-        return Part(
+        return StorePart(
             entries[: question.limit],
             len(entries) > question.limit,
             [self.partition],

@@ -21,7 +21,7 @@ from pystreams.errors import ConfigError
 from pystreams.runtime.health import Health
 from pystreams.serving.address import Address
 from pystreams.serving.server import HttpServer
-from pystreams.serving.stores.parts import Part, StoreInfo
+from pystreams.serving.stores.parts import StoreInfo, StorePart
 from pystreams.serving.tls import Tls
 from pystreams.serving.token import read_token
 from tests.serving.http_kit import get
@@ -53,7 +53,7 @@ class OneStore:
         return None
 
     async def ask(self, question):
-        return Part(read=[0], partitions=1)
+        return StorePart(read=[0], partitions=1)
 
 
 def served(host: str = "127.0.0.1", **who) -> HttpServer:
@@ -151,7 +151,7 @@ def test_a_position_that_proxies_would_refuse_is_left_out(partitions, is_given):
     class Many(OneStore):
         async def ask(self, question):
             position = {"orders": dict.fromkeys(range(partitions), 1_000_000)}
-            return Part(read=[0], partitions=1, position=position)
+            return StorePart(read=[0], partitions=1, position=position)
 
     with HttpServer(Address("127.0.0.1", 0), Well(), Many()) as server:
         page = get(server.address, "/stores/counts/entries")

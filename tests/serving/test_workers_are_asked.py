@@ -11,7 +11,7 @@ from pystreams.errors import SerializationError
 from pystreams.serving.query_errors import BadQueryError, FailedError, UnreachableError
 from pystreams.serving.stores.asking import Together
 from pystreams.serving.stores.lines import Line
-from pystreams.serving.stores.parts import Part
+from pystreams.serving.stores.parts import StorePart
 from pystreams.serving.stores.questions import Question
 from tests.serving.asyncio_kit import run_apart
 from tests.serving.worker_kit import Worker, asked_over_a_line
@@ -73,5 +73,5 @@ def test_a_request_that_is_cancelled_does_not_close_the_line_for_others() -> Non
         return await line.ask(QUESTION)
 
     found = asked_over_a_line(Worker(), cancelled_and_then_asked)
-    assert isinstance(found, Part)
+    assert isinstance(found, StorePart)
     assert found.entries

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from pystreams.serving.stores.asking import Answerer
 from pystreams.serving.stores.lines import Line, LineServer
-from pystreams.serving.stores.parts import Entry, Part, StoreInfo
-from pystreams.serving.stores.questions import Place, Question
+from pystreams.serving.stores.parts import Entry, StoreInfo, StorePart
+from pystreams.serving.stores.questions import EntryPlace, Question
 from tests.serving.asyncio_kit import run_apart
 
 
@@ -22,22 +22,26 @@ class Worker:
     async def stores(self) -> list[StoreInfo]:
         return []
 
-    def ask_at_once(self, question: Question) -> Part | None:
+    def ask_at_once(self, question: Question) -> StorePart | None:
         return self._answer(question) if self._at_once else None
 
-    async def ask(self, question: Question) -> Part:
+    async def ask(self, question: Question) -> StorePart:
         assert not self._at_once
         return self._answer(question)
 
-    def _answer(self, question: Question) -> Part:
+    def _answer(self, question: Question) -> StorePart:
         if self.error is not None:
             raise self.error
         if self.has:
             assert question.key is not None
-            return Part(
-                [Entry(Place(question.key.encode()), b"1")], read=[0], partitions=1, partition=0, single=True
+            return StorePart(
+                [Entry(EntryPlace(question.key.encode()), b"1")],
+                read=[0],
+                partitions=1,
+                partition=0,
+                single=True,
             )
-        return Part(partitions=1, partition=0, single=True)
+        return StorePart(partitions=1, partition=0, single=True)
 
 
 def asked_over_a_line(answerer: Answerer, ask: Callable[[Line], Awaitable[object]]) -> object:

@@ -24,7 +24,7 @@ from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
 from pystreams.backfill.locations import absolute, shown
 from pystreams.backfill.sources.archive_log import ArchivedFile
 from pystreams.backfill.sources.folder import Folder
-from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
+from pystreams.backfill.sources.lake.content import PROPERTY, CommitNote, Content
 from pystreams.backfill.sources.lake.delta import (
     APPLICATION,
     DeltaArchive,
@@ -90,7 +90,7 @@ class DeltaTarget:
 
         added = [(file.partition, (file.start, file.end)) for file in content.files]
         records = sum(file.rows for file in content.files)
-        note = Note(number, self._content.grown(content.counts, added), self._content, records)
+        note = CommitNote(number, self._content.grown(content.counts, added), self._content, records)
         if not self._announce(note):
             return False
         files = [_added(file) for file in content.files if file.file is not None]
@@ -155,7 +155,7 @@ class DeltaTarget:
     def _where(self) -> str:
         return f"Delta table {self.shown}"
 
-    def _announce(self, note: Note) -> bool:
+    def _announce(self, note: CommitNote) -> bool:
         """Set the note; False if another run has committed in the meantime."""
         table = self._made()
         for _ in range(_ATTEMPTS_MAX):
@@ -172,11 +172,11 @@ class DeltaTarget:
         it."""
         with changing(self._where):
             table.update_incremental()
-            note = Note.from_text(table.metadata().configuration[PROPERTY], self.shown)
+            note = CommitNote.from_text(table.metadata().configuration[PROPERTY], self.shown)
         if note.before is not None and landed(table, note, self.shown):
             self._set_once(replace(note, before=None))
 
-    def _set_once(self, note: Note) -> bool:
+    def _set_once(self, note: CommitNote) -> bool:
         """Set the note for the version of the table that was looked at: behind another commit it has to be looked at
         again. False if there is one."""
         from deltalake import CommitProperties
@@ -192,12 +192,12 @@ class DeltaTarget:
                 return False
         return True
 
-    def _refused(self, note: Note) -> bool:
+    def _refused(self, note: CommitNote) -> bool:
         if content_of(self._made(), self.shown) == (note.number, note.before):
             raise busy(self._where)
         return False
 
-    def _is_there(self, note: Note) -> bool:
+    def _is_there(self, note: CommitNote) -> bool:
         table = self._made()
         table.update_incremental()
         text = table.metadata().configuration.get(PROPERTY)
@@ -213,7 +213,7 @@ class DeltaTarget:
         from deltalake import DeltaTable
 
         if self._table is None:
-            note = Note(-1, Content())
+            note = CommitNote(-1, Content())
             with changing(self._where):
                 self._table = DeltaTable.create(
                     url_of(self._path),

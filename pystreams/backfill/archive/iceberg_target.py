@@ -18,7 +18,7 @@ from pystreams.backfill.archive.pieces import file_name
 from pystreams.backfill.archive.target import Merged, RoundContent, RoundFiles, TableRound
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
 from pystreams.backfill.sources.folder import hive_folder, writing_to
-from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
+from pystreams.backfill.sources.lake.content import PROPERTY, CommitNote, Content
 from pystreams.backfill.sources.lake.iceberg import (
     COMMIT,
     IcebergArchive,
@@ -117,7 +117,7 @@ class IcebergTarget:
 
         with changing(self._where):
             table = self._made()
-            note = Note(number, after, records=records, sequence=table.last_sequence_number)
+            note = CommitNote(number, after, records=records, sequence=table.last_sequence_number)
             try:
                 look()
                 _watch_commits(table, look)
@@ -240,7 +240,7 @@ def _watch_commits(table: Table, look: Callable[[], None] = lambda: None) -> Non
 
 
 def _make(catalog: Catalog, identifier: tuple[str, ...]) -> None:
-    properties = {**_PROPERTIES, PROPERTY: Note(-1, Content()).to_text()}
+    properties = {**_PROPERTIES, PROPERTY: CommitNote(-1, Content()).to_text()}
     made = catalog.create_table_transaction(identifier, RECORD_SCHEMA, properties=properties)
     with made.update_spec() as spec:
         spec.add_identity("topic").add_identity("partition")

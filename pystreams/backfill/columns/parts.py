@@ -21,7 +21,7 @@ from pystreams.topology.nodes import SinkNode
 _KINDS_WITH_OWN_BYTES: Final[frozenset[StoreKind]] = frozenset({"list", "buffer", "join_buffer"})
 
 
-class Part(Protocol):
+class ColumnPart(Protocol):
     """Keys or values. Picklable."""
 
     @property
@@ -78,8 +78,8 @@ class PartOfApplication:
 class Parts:
     """The parts that read keys and values. None: they are not read, and have no column."""
 
-    key: Part | None = None
-    value: Part | None = None
+    key: ColumnPart | None = None
+    value: ColumnPart | None = None
 
     @classmethod
     def of(cls, application: Application, of: Literal["store", "topic"], name: str) -> Parts:

@@ -13,7 +13,7 @@ from pystreams.backfill.columns.record_columns import RecordColumns
 from pystreams.backfill.columns.store_columns import StoreColumns
 from pystreams.backfill.compute.executor import Executor, PartitionFunction
 from pystreams.backfill.compute.result_tables import EmittedRows, StoreRows
-from pystreams.backfill.compute.summary import Summarised, Summary, result_summary
+from pystreams.backfill.compute.summary import ResultSummary, Summarised, result_summary
 from pystreams.backfill.exchange.rows import (
     Arrow,
     Kind,
@@ -74,7 +74,7 @@ class BackfillResult(Summarised):
     #: The outcomes of tasks, by slice.
     outcomes: Mapping[int, Sequence[TaskOutcome]]
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         entries = {name: store.entries for name, store in self.manifest.final_stores(self.plan).items()}
         written: Counter[str] = Counter()
         for partition, count in self.written().items():

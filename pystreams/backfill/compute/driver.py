@@ -17,7 +17,7 @@ from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.compute.executor import CarriedState, Executor, Report, SliceJob
 from pystreams.backfill.compute.shares import records_of
-from pystreams.backfill.compute.summary import Summarised, Summary, remarks_on_boundaries
+from pystreams.backfill.compute.summary import ResultSummary, Summarised, remarks_on_boundaries
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome
 from pystreams.backfill.locations import shown
@@ -53,10 +53,10 @@ class Progress(Summarised):
     expected: int
     finished: bool
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         about = "" if self.finished else "about "
         ending = ", finished" if self.finished else ""
-        return Summary(
+        return ResultSummary(
             f"Slice {self.slice + 1}, task {self.task}: {self.records:,} of {about}{self.expected:,} records{ending}",
             [],
         )
@@ -79,14 +79,14 @@ class Planned(Summarised):
     carried: Mapping[int, CarriedState] = field(default_factory=dict)
     begun: bool = False
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         expected = self.expected_records()
         rows = [
             ("slice", self.plan.title_of(one), _reads(one, expected[one.index])) for one in self.plan.slices
         ]
         until = show_time(self.manifest.cut_time_ms)
         title = f"Plan of a backfill of {self.manifest.application_id}, up to {until}"
-        return Summary(title, rows, remarks_on_boundaries(self.manifest))
+        return ResultSummary(title, rows, remarks_on_boundaries(self.manifest))
 
     def expected_records(self) -> dict[int, int | None]:
         """By slice, the estimated number of records that it will read, from its ranges of offsets; None if it also

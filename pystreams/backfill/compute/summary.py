@@ -67,7 +67,7 @@ def remarks_on_boundaries(manifest: Manifest) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ResultSummary:
     """``rows`` are a kind (such as ``store``), a name, and a description; ``remarks`` are sentences."""
 
     title: str
@@ -92,7 +92,7 @@ class Summarised(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def _summary(self) -> Summary: ...
+    def _summary(self) -> ResultSummary: ...
 
     def __repr__(self) -> str:
         return self._summary().text()
@@ -107,7 +107,7 @@ def result_summary(
     entries: Mapping[str, int],
     written: Mapping[str, int],
     windows_from: Mapping[str, int],
-) -> Summary:
+) -> ResultSummary:
     """``entries`` by store, ``written`` records by output topic; ``windows_from``: by store, the time (ms) before which
     windows have expired, where some may have."""
     rows = [
@@ -124,7 +124,7 @@ def result_summary(
         left_out_sentence(manifest),
         *joins_in_vain_sentences(manifest),
     ]
-    return Summary(
+    return ResultSummary(
         f"Backfill of {manifest.application_id}, up to {show_time(manifest.cut_time_ms)}",
         [*rows, *topic_rows(written)],
         [remark for remark in remarks if remark],

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from pystreams.backfill.compute.backfill_result import BackfillResult
-from pystreams.backfill.compute.summary import Summarised, Summary, topic_rows
+from pystreams.backfill.compute.summary import ResultSummary, Summarised, topic_rows
 from pystreams.backfill.handover.checks import (
     checked_topics,
     handed_over_before,
@@ -84,14 +84,14 @@ class HandedOver(Summarised):
     emitted: Mapping[str, int] | None = None
     again: str = ""
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         application_id, until = self.manifest.application_id, show_time(self.manifest.cut_time_ms)
         before = " before, so nothing was changed" if self.complete_before else ""
         rows = [
             ("store", name, f"{one.written:,} written, {one.unchanged:,} unchanged, {one.deleted:,} deleted")
             for name, one in sorted(self.stores.items())
         ]
-        return Summary(
+        return ResultSummary(
             f"Handed over{before}: {application_id} continues at {until}",
             [*rows, *topic_rows(self.emitted or {})],
             [f"{self.again}."] if self.again else [],

@@ -52,7 +52,7 @@ _KEY_CHANGING = (Map, SelectKey, FlatMap, Process)
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class PlanNote:
     """``step`` is a node's name, a topic's or a store's. ``behind``: its own state is certain, what follows it is
     not."""
 
@@ -65,7 +65,7 @@ class Note:
         return f"{self.kind}: {self.step}: {self.text}"
 
 
-def notes(plan: BackfillPlan, loaded: LoadedApplication, folded: Collection[str] = ()) -> list[Note]:
+def notes(plan: BackfillPlan, loaded: LoadedApplication, folded: Collection[str] = ()) -> list[PlanNote]:
     """The notes of all slices, in order, each once. ``folded`` are the steps that fold."""
     found = (
         note
@@ -77,10 +77,10 @@ def notes(plan: BackfillPlan, loaded: LoadedApplication, folded: Collection[str]
 
 def _of_slice(
     plan: BackfillPlan, one: Slice, sub: SubTopology, loaded: LoadedApplication, folded: Collection[str]
-) -> Iterator[Note]:
+) -> Iterator[PlanNote]:
     if one.carried_from is not None:
         earlier = ", ".join(input.topic for input in plan.slices[one.carried_from].inputs)
-        yield Note(
+        yield PlanNote(
             "one legal result",
             ", ".join(input.topic for input in one.inputs),
             f"its records are processed after all of {earlier}, because they are made from them",
@@ -99,61 +99,61 @@ def _of_slice(
                 yield from _of_global_table(node, loaded)
     for spec in sub.stores:
         if spec.max_entries is not None:
-            yield Note(
+            yield PlanNote(
                 "exempt", spec.name, "the order in which its entries were last used is not handed over"
             )
     # A store that is filled from a topic is restored from this topic.
     made = {spec.name for spec in sub.stores if spec.source_topic is not None}
     for store, changelog in one.stores.items():
         if changelog is None and one.final and store not in made:
-            yield Note(
+            yield PlanNote(
                 "not handed over", store, "the store has no changelog; the live application starts without it"
             )
 
 
-def _of_source(node: SourceNode, loaded: LoadedApplication) -> Iterator[Note]:
+def _of_source(node: SourceNode, loaded: LoadedApplication) -> Iterator[PlanNote]:
     if isinstance(extractor_of(node, loaded.config), WallClockTimestamp):
-        yield Note(
+        yield PlanNote(
             "exempt", node.name, "records get the time of the cut, not the time at which they are read"
         )
 
 
-def _of_operation(one: Slice, node: ProcessorNode) -> Iterator[Note]:
+def _of_operation(one: Slice, node: ProcessorNode) -> Iterator[PlanNote]:
     if runs_processor(node):
-        yield Note(
+        yield PlanNote(
             "exempt",
             node.name,
             "wall-clock punctuations never fire, and values in its attributes are not handed over",
         )
         if any(input.internal for input in one.inputs):
-            yield Note(
+            yield PlanNote(
                 "exempt", node.name, "the offsets of internal topics that it sees differ from the live ones"
             )
     if isinstance(node.operation, Foreach | Peek | Print):
-        yield Note("side effect", node.name, "runs in the backfill, and again if a task is retried")
+        yield PlanNote("side effect", node.name, "runs in the backfill, and again if a task is retried")
 
 
-def _of_global_table(node: ProcessorNode, loaded: LoadedApplication) -> Iterator[Note]:
+def _of_global_table(node: ProcessorNode, loaded: LoadedApplication) -> Iterator[PlanNote]:
     if isinstance(node.operation, GlobalTableJoin):
         table = node.operation.table
         for store in loaded.built.global_stores:
             if store.spec.name == table:
-                yield Note("one legal result", node.name, _GLOBAL.format(topic=store.topic))
+                yield PlanNote("one legal result", node.name, _GLOBAL.format(topic=store.topic))
     elif runs_processor(node) and loaded.built.global_stores:
         topics = ", ".join(sorted(loaded.built.global_topics))
-        yield Note("one legal result", node.name, _SEES_GLOBAL.format(topics=topics))
+        yield PlanNote("one legal result", node.name, _SEES_GLOBAL.format(topics=topics))
 
 
-def _of_sink(plan: BackfillPlan, one: Slice, node: SinkNode, changing: set[str]) -> Iterator[Note]:
+def _of_sink(plan: BackfillPlan, one: Slice, node: SinkNode, changing: set[str]) -> Iterator[PlanNote]:
     """Whether several tasks write to one partition of its topic."""
     if node.topic is None:
-        yield Note("exempt", node.name, "the topics that it writes to are known only at run time")
+        yield PlanNote("exempt", node.name, "the topics that it writes to are known only at run time")
         return
     if node.topic not in one.sinks or one.tasks == 1:
         return
     as_wide = plan.partitions.get(node.topic) == one.tasks
     if node.partitioner is not None or not as_wide or changing.intersection(node.parents):
-        yield Note("one legal result", node.topic, _MIXED)
+        yield PlanNote("one legal result", node.topic, _MIXED)
 
 
 def _changing_keys(sub: SubTopology) -> set[str]:
@@ -170,7 +170,7 @@ def _changing_keys(sub: SubTopology) -> set[str]:
     return found
 
 
-def _cached(sub: SubTopology, loaded: LoadedApplication, folded: Collection[str]) -> Iterator[Note]:
+def _cached(sub: SubTopology, loaded: LoadedApplication, folded: Collection[str]) -> Iterator[PlanNote]:
     """Steps whose updates a record cache holds back, if anything follows them."""
     if not loaded.config.statestore_cache_max_bytes:
         return
@@ -179,10 +179,10 @@ def _cached(sub: SubTopology, loaded: LoadedApplication, folded: Collection[str]
     for node in sub.nodes:
         if isinstance(node, ProcessorNode) and node.name in followed and cached.intersection(node.stores):
             text = _FOLDED if node.name in folded else _FLUSHED
-            yield Note("one legal result", node.name, text, behind=True)
+            yield PlanNote("one legal result", node.name, text, behind=True)
 
 
-def _order_dependent(plan: BackfillPlan, one: Slice, sub: SubTopology) -> Iterator[Note]:
+def _order_dependent(plan: BackfillPlan, one: Slice, sub: SubTopology) -> Iterator[PlanNote]:
     """Steps with stores behind an internal topic, unless a single queue leaves live no choice either."""
     internal = [input for input in one.inputs if input.internal]
     writers = sum(plan.slices[index].tasks for input in internal for index in input.upstream)
@@ -196,4 +196,4 @@ def _order_dependent(plan: BackfillPlan, one: Slice, sub: SubTopology) -> Iterat
             continue
         behind.add(node.name)
         if isinstance(node, ProcessorNode) and node.stores:
-            yield Note("one legal result", node.name, _ARRIVAL)
+            yield PlanNote("one legal result", node.name, _ARRIVAL)

@@ -8,7 +8,7 @@ from typing import Final
 
 from pystreams.backfill.application import LoadedApplication, NamedApplication
 from pystreams.backfill.columns.key_spans import Kind, Spans, spans_of
-from pystreams.backfill.columns.parts import NamedPart, Part, Parts
+from pystreams.backfill.columns.parts import ColumnPart, NamedPart, Parts
 from pystreams.backfill.columns.store_columns import StoreColumns
 from pystreams.backfill.locations import absolute
 from pystreams.backfill.sources import EmbeddedSource, KafkaSource, ParquetSource, Source
@@ -187,7 +187,7 @@ def _parts(given: Mapping[str, str], known: Parts) -> Parts:
     return parts
 
 
-def _part(name: str | None, known: Part | None) -> Part | None:
+def _part(name: str | None, known: ColumnPart | None) -> ColumnPart | None:
     if name is None:
         return known
     return None if name == "bytes" else NamedPart(name)

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Final
 
 from pystreams.backfill.compute.backfill_result import BackfillResult
-from pystreams.backfill.plan.notes import Note, notes
+from pystreams.backfill.plan.notes import PlanNote, notes
 from pystreams.plural import counted
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
@@ -37,7 +37,7 @@ def reasons_to_differ(result: BackfillResult) -> dict[str, tuple[str, ...]]:
     return {store: tuple(texts) for store, texts in found.items()}
 
 
-def _of_waiting(result: BackfillResult) -> Iterator[Note]:
+def _of_waiting(result: BackfillResult) -> Iterator[PlanNote]:
     """Notes on steps whose stream time a live application holds back while it catches up."""
     buffers = {spec.name for spec in result.loaded.built.stores if spec.kind == "buffer"}
     for one in result.plan.slices:
@@ -45,14 +45,14 @@ def _of_waiting(result: BackfillResult) -> Iterator[Note]:
             continue
         for late in result.manifest.slices[one.index].late:
             records = counted(late.records, "record")
-            yield Note("one legal result", late.step, _LATE.format(records=records))
+            yield PlanNote("one legal result", late.step, _LATE.format(records=records))
         for node in result.loaded.built.subtopologies[one.subtopology].nodes:
             if isinstance(node, ProcessorNode) and buffers.intersection(node.stores):
-                yield Note("one legal result", node.name, _HELD)
+                yield PlanNote("one legal result", node.name, _HELD)
 
 
 def _stores_behind(
-    note: Note, nodes: Mapping[str, Node], following: Mapping[str, Collection[str]]
+    note: PlanNote, nodes: Mapping[str, Node], following: Mapping[str, Collection[str]]
 ) -> set[str]:
     """The stores that a note concerns."""
     if note.step not in nodes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
 from pystreams.backfill.compute.backfill_result import ChangelogEntry
-from pystreams.backfill.compute.summary import Summarised, Summary
+from pystreams.backfill.compute.summary import ResultSummary, Summarised
 from pystreams.ids import TopicPartition
 from pystreams.plural import counted
 
@@ -84,9 +84,9 @@ class StoreVerified(Summarised):
     differences: tuple[Difference, ...] = ()
     may_differ: tuple[str, ...] = ()
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         title = "Different" if self.counts.different else "Equal"
-        return Summary(f"{title}: {self.counts.text}", [], _may_differ("", self))
+        return ResultSummary(f"{title}: {self.counts.text}", [], _may_differ("", self))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -114,11 +114,11 @@ class Verified(Summarised):
         """Whether no compared key differs."""
         return not self.counts.different
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         counts = self.counts
         differs = f"Different: {counts.different:,} of {counted(counts.compared, 'key')}"
         found = f"Equal: {counted(counts.compared, 'key')} compared" if self.equal else differs
-        return Summary(
+        return ResultSummary(
             f"Verified {self.application_id}. {found}",
             [
                 *(("store", name, one.counts.text) for name, one in self.stores.items()),

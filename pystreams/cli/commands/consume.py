@@ -11,8 +11,8 @@ from pystreams.broker.port import Consumer
 from pystreams.cli.connection import open_admin, open_broker
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.cli.records.format import Format, show_bytes
-from pystreams.cli.records.formats import FORMAT_NAMES, format_named
 from pystreams.cli.records.json_records import json_line
+from pystreams.cli.records.known_formats import FORMAT_NAMES, format_named
 from pystreams.cli.terminal.console import note
 from pystreams.ids import TopicPartition
 from pystreams.log.positions import positions_at, read_batches

@@ -13,7 +13,6 @@ from pystreams.broker.port import Broker, TopicDescription
 from pystreams.cli.connection import open_admin, open_broker
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.cli.records.format import Format
-from pystreams.cli.records.formats import FORMAT_NAMES, format_named
 from pystreams.cli.records.input_lines import InputLines, input_lines
 from pystreams.cli.records.input_records import (
     CsvRows,
@@ -23,6 +22,7 @@ from pystreams.cli.records.input_records import (
     ObjectLines,
     TextLines,
 )
+from pystreams.cli.records.known_formats import FORMAT_NAMES, format_named
 from pystreams.cli.records.reading_progress import reading_progress
 from pystreams.cli.terminal.console import note
 from pystreams.clock import SystemClock

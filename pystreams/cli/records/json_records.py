@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from pystreams.cli.records.format import Format
-from pystreams.cli.records.formats import AUTO, FORMATS, SCHEMA_FORMATS, guessed
+from pystreams.cli.records.known_formats import AUTO, FORMATS, SCHEMA_FORMATS, guessed
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.serde.recognised import printable
 

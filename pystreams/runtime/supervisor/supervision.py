@@ -63,7 +63,7 @@ Instruction: TypeAlias = Start | Stop | Kill | Note
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class WorkersSummary:
     """All workers together. Lags are None while they are not known. ``records`` does not count those from internal
     topics."""
 
@@ -187,10 +187,10 @@ class Supervision:
                 instructions.append(Note(silence_note(worker, SILENCE_MS)))
         return [*instructions, *self._idle(now_ms)]
 
-    def summary(self) -> Summary:
+    def summary(self) -> WorkersSummary:
         """The workers' figures added up."""
         tasks = sum(worker.report.tasks for worker in self.workers.values())
-        return Summary(
+        return WorkersSummary(
             state=self._state(),
             records=sum(worker.records for worker in self.workers.values()),
             internal_records=sum(worker.internal_records for worker in self.workers.values()),

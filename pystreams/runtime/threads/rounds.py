@@ -255,6 +255,11 @@ class Rounds:
                     partitions = tuple(sorted(self._held() & set(partitions)))
                 self._take_on(generation, partitions, info)
 
+    def subscribes(self) -> None:
+        """The thread sends its subscription."""
+        if self._follow_up is not None:
+            self._follow_up.subscribes(self.tasks.standby_lags)
+
     def _hear(self, generation: int, info: AssignmentInfo) -> None:
         """Note for all threads where all tasks are, if this thread has received it. Only queries use this information:
         without it, they may name former owners."""

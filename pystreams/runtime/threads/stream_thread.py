@@ -352,6 +352,7 @@ class StreamThread:
         )
         received, own = AssignmentInfo(), OwnTasks()
         if rounds is not None:
+            rounds.subscribes()
             received, tasks = rounds.assignment_info, rounds.tasks
             own = OwnTasks(
                 frozenset(tasks.standby_ids()), frozenset(tasks.restoring_ids()), dict(tasks.reached())

@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeVar
 from cachetools import LRUCache
 
 from pystreams.serving.query_errors import TooSlowError, UnreachableError
-from pystreams.serving.stores.parts import Part, StoreInfo, joined, merged
+from pystreams.serving.stores.parts import StoreInfo, StorePart, joined, merged
 from pystreams.serving.stores.questions import Question
 
 log = logging.getLogger(__name__)
@@ -33,11 +33,11 @@ class Answerer(Protocol):
         """All stores of the application, by name, with the partitions that are here."""
         ...
 
-    async def ask(self, question: Question) -> Part:
+    async def ask(self, question: Question) -> StorePart:
         """The part of the answer that is here; it may be all of it."""
         ...
 
-    def ask_at_once(self, question: Question) -> Part | None:
+    def ask_at_once(self, question: Question) -> StorePart | None:
         """The whole answer, within microseconds; None: it would have to wait."""
         ...
 
@@ -59,10 +59,10 @@ class Together:
             raise _nobody()
         return joined(lists)
 
-    def ask_at_once(self, question: Question) -> Part | None:
+    def ask_at_once(self, question: Question) -> StorePart | None:
         return None
 
-    async def ask(self, question: Question) -> Part:
+    async def ask(self, question: Question) -> StorePart:
         processes = dict(self._processes())
         likely = self._likely(question)
         if likely in processes:
@@ -87,14 +87,14 @@ class Together:
         partition = self._partitions.get((question.store, question.key))
         return None if partition is None else self._had.get((question.store, partition))
 
-    async def _ask(self, processes: Mapping[int, Answerer], question: Question) -> list[Part]:
+    async def _ask(self, processes: Mapping[int, Answerer], question: Question) -> list[StorePart]:
         parts = await _gather(self._one(number, process, question) for number, process in processes.items())
         for part in parts:
             if question.key is not None and part.partition is not None:
                 self._partitions[question.store, question.key] = part.partition
         return parts
 
-    async def _one(self, number: int, process: Answerer, question: Question) -> Part:
+    async def _one(self, number: int, process: Answerer, question: Question) -> StorePart:
         part = await process.ask(question)
         for partition in part.read:
             self._had[question.store, partition] = number
@@ -105,20 +105,20 @@ class Instance:
     """Implements ``Answerer`` for one instance among several: ``own`` are its own stores, and ``ask_peer`` asks the
     instance at an endpoint. Only the instance that the client has asked asks others."""
 
-    def __init__(self, own: Answerer, ask_peer: Callable[[str, Question], Awaitable[Part]]) -> None:
+    def __init__(self, own: Answerer, ask_peer: Callable[[str, Question], Awaitable[StorePart]]) -> None:
         self._own = own
         self._ask_peer = ask_peer
 
     async def stores(self) -> list[StoreInfo]:
         return await self._own.stores()
 
-    def ask_at_once(self, question: Question) -> Part | None:
+    def ask_at_once(self, question: Question) -> StorePart | None:
         part = self._own.ask_at_once(question)
         if part is None or question.alone or not _needs_others(question, part):
             return part
         return None
 
-    async def ask(self, question: Question) -> Part:
+    async def ask(self, question: Question) -> StorePart:
         part = await self._own.ask(question)
         if question.alone:
             return part
@@ -126,7 +126,9 @@ class Instance:
         found = await self._with_peers(question, part, owners)
         return await self._with_peers(question, found, part.followers) if question.standbys else found
 
-    async def _with_peers(self, question: Question, part: Part, endpoints: Mapping[int, list[str]]) -> Part:
+    async def _with_peers(
+        self, question: Question, part: StorePart, endpoints: Mapping[int, list[str]]
+    ) -> StorePart:
         """The part, merged with the parts of the peers that have its missing partitions."""
         if not _needs_others(question, part):
             return part
@@ -142,7 +144,7 @@ class Instance:
         return merged(question, [part, *parts])
 
 
-def _needs_others(question: Question, part: Part) -> bool:
+def _needs_others(question: Question, part: StorePart) -> bool:
     """Whether a part is not the whole answer, so that other processes must be asked."""
     return bool(part.missing()) and (question.key is None or not part.entries)
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from cachetools import LRUCache
 
 from pystreams.runtime.queries.store_queries import LocalStore
-from pystreams.serving.stores.parts import Part
+from pystreams.serving.stores.parts import StorePart
 from pystreams.serving.stores.questions import Question
 
 #: The number of recently requested answers that are kept.
@@ -28,7 +28,7 @@ _QuestionKey: TypeAlias = tuple[object, ...]
 class _Kept(NamedTuple):
     """An answer of a store, and by partition the mark of the commit from which it was read."""
 
-    part: Part
+    part: StorePart
     store: LocalStore
     marks: Mapping[int, object]
 
@@ -40,7 +40,7 @@ class KeptAnswers:
     def __init__(self) -> None:
         self._kept: LRUCache[_QuestionKey, _Kept] = LRUCache(_ANSWERS_MAX)
 
-    def find(self, question: Question) -> Part | None:
+    def find(self, question: Question) -> StorePart | None:
         """The kept answer to a question; None: there is none. Raises ``StateError`` if the client has ended."""
         if question.position:
             return None
@@ -53,7 +53,9 @@ class KeptAnswers:
         del self._kept[asked]
         return None
 
-    def keep(self, question: Question, part: Part, store: LocalStore, marks: Mapping[int, object]) -> None:
+    def keep(
+        self, question: Question, part: StorePart, store: LocalStore, marks: Mapping[int, object]
+    ) -> None:
         """Keep an answer. ``marks``: the marks of the partitions that were read, taken before the read."""
         size = len(question.key or "") + _PARTITION_BYTES * len(marks)
         size += sum(len(entry.shown) for entry in part.entries)

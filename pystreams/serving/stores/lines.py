@@ -18,7 +18,7 @@ import msgspec
 from pystreams.errors import StreamsError
 from pystreams.serving.query_errors import as_query_error, query_error
 from pystreams.serving.stores.asking import Answerer
-from pystreams.serving.stores.parts import Part, StoreInfo
+from pystreams.serving.stores.parts import StoreInfo, StorePart
 from pystreams.serving.stores.questions import Question
 from pystreams.serving.turns import QuickTurns
 
@@ -42,7 +42,7 @@ class _Asked(msgspec.Struct, frozen=True, tag=True):
 
 class _Answered(msgspec.Struct, frozen=True, tag=True):
     number: int
-    part: Part
+    part: StorePart
 
 
 class _Listed(msgspec.Struct, frozen=True, tag=True):
@@ -86,10 +86,10 @@ class Line:
         assert isinstance(reply, _Listed)
         return reply.stores
 
-    def ask_at_once(self, question: Question) -> Part | None:
+    def ask_at_once(self, question: Question) -> StorePart | None:
         return None
 
-    async def ask(self, question: Question) -> Part:
+    async def ask(self, question: Question) -> StorePart:
         reply = await self._reply(question)
         assert isinstance(reply, _Answered)
         return reply.part

@@ -28,7 +28,7 @@ from pystreams.serving.query_errors import BadQueryError, UnreachableError, unkn
 from pystreams.serving.stores.json_forms import JsonForm, name_of
 from pystreams.serving.stores.kept_answers import KeptAnswers
 from pystreams.serving.stores.page_reading import KINDS, Page, Reading, read_page, reading_of
-from pystreams.serving.stores.parts import Part, StoreInfo, least, merged
+from pystreams.serving.stores.parts import StoreInfo, StorePart, least, merged
 from pystreams.serving.stores.questions import LIMIT_DEFAULT, Offsets, Question
 from pystreams.state.spec import StoreSpec
 
@@ -93,7 +93,7 @@ class LocalStores:
         infos += [self._info(one.spec, None) for one in built.global_stores]
         return sorted((info for info in infos if info.kind in KINDS), key=lambda info: info.name)
 
-    async def ask(self, question: Question) -> Part:
+    async def ask(self, question: Question) -> StorePart:
         part = self.ask_at_once(question)
         if part is not None:
             return part
@@ -106,7 +106,7 @@ class LocalStores:
             return part
         return await self._beside(lambda: self._answer(prepared, not_likely=likely is not None))
 
-    def ask_at_once(self, question: Question) -> Part | None:
+    def ask_at_once(self, question: Question) -> StorePart | None:
         if question.freshness == "latest" or not self._is_short(question):
             return None
         try:
@@ -115,13 +115,13 @@ class LocalStores:
         except StateError as error:
             raise _unreachable(error) from error
 
-    def _read_at_once(self, prepared: _Prepared) -> Part | None:
+    def _read_at_once(self, prepared: _Prepared) -> StorePart | None:
         part = self._committed_key(prepared)
         if part is None and prepared.store.reads_at_once():
             part = self._read(prepared, not_likely=False)
         return part
 
-    def _committed_key(self, prepared: _Prepared) -> Part | None:
+    def _committed_key(self, prepared: _Prepared) -> StorePart | None:
         """The entries of a key as of the last commit, if the key is in its likely partition or in none. None: it may be
         in another partition, or the answer would have to wait."""
         reading, store = prepared
@@ -215,20 +215,20 @@ class LocalStores:
             self._stores[alike] = store
         return store
 
-    def _answer(self, prepared: _Prepared, *, not_likely: bool = False) -> Part:
+    def _answer(self, prepared: _Prepared, *, not_likely: bool = False) -> StorePart:
         """The part of an answer. ``not_likely``: the likely partition of the key does not have it."""
         try:
             return self._read(prepared, not_likely)
         except StateError as error:
             raise _unreachable(error) from error
 
-    def _read(self, prepared: _Prepared, not_likely: bool) -> Part:
+    def _read(self, prepared: _Prepared, not_likely: bool) -> StorePart:
         reading, store = prepared
         question, read = reading.question, self._page_of(reading)
         placing = store.placing
         if placing is None:
             (page,) = store.query(read)
-            return Part(page.entries, page.more, single=reading.single)
+            return StorePart(page.entries, page.more, single=reading.single)
         if not placing.partitions:
             raise UnreachableError(
                 f"store {question.store} cannot be read yet",
@@ -316,14 +316,14 @@ def _position_of(offsets: Offsets) -> Position:
     )
 
 
-def _part(answer: Answer[Page]) -> Part:
+def _part(answer: Answer[Page]) -> StorePart:
     assert answer.partition is not None, "each partition answers for itself"
     position: Offsets = {}
     for place, offset in answer.position.items():
         position.setdefault(place.topic, {})[place.partition] = offset
     lag = None if not answer.standby else -1 if answer.lag is None else answer.lag
     page = answer.result
-    return Part(page.entries, page.more, [answer.partition], position=position, lag=lag)
+    return StorePart(page.entries, page.more, [answer.partition], position=position, lag=lag)
 
 
 def _likely_partition(placing: Placing, key: object) -> int | None:
@@ -333,7 +333,7 @@ def _likely_partition(placing: Placing, key: object) -> int | None:
     return placing.partition_of(key, partition_for_key) if likely is None else likely
 
 
-def _without_entries(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Page]]) -> Part:
+def _without_entries(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Page]]) -> StorePart:
     """A part with the partition of the key, and the time before which entries have expired. It has no entries, which
     are in the parts of the partitions that have answered."""
     reading = prepared.reading
@@ -341,7 +341,7 @@ def _without_entries(prepared: _Prepared, placing: Placing, answers: Collection[
     if reading.question.key is not None:
         with_entries = (answer.partition for answer in answers if answer.result.entries)
         key = next(with_entries, placing.likely_partition(reading.key))
-    return Part(
+    return StorePart(
         partitions=placing.partitions,
         partition=key,
         single=reading.single,
@@ -351,7 +351,7 @@ def _without_entries(prepared: _Prepared, placing: Placing, answers: Collection[
     )
 
 
-def _whole_answer(answer: Answer[Page], prepared: _Prepared) -> Part | None:
+def _whole_answer(answer: Answer[Page], prepared: _Prepared) -> StorePart | None:
     """The whole answer, if the likely partition of a key has entries of it, or if the application itself has chosen the
     partition. Otherwise None, because the partitioner is only a guess, which must not hide a key in another partition.
     """
@@ -366,7 +366,7 @@ def _whole_answer(answer: Answer[Page], prepared: _Prepared) -> Part | None:
     return _absent(prepared, placing, [answer])
 
 
-def _absent(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Page]]) -> Part:
+def _absent(prepared: _Prepared, placing: Placing, answers: Collection[Answer[Page]]) -> StorePart:
     """The whole answer about an absent key: these answers come from all partitions where it could be, and none has
     entries of it."""
     parts = [*map(_part, answers), _without_entries(prepared, placing, answers)]

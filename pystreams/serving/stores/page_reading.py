@@ -16,7 +16,7 @@ from pystreams.clock import Deadline
 from pystreams.serving.query_errors import BadQueryError, TooSlowError
 from pystreams.serving.stores.json_forms import JsonForm
 from pystreams.serving.stores.parts import Entry
-from pystreams.serving.stores.questions import Place, Question
+from pystreams.serving.stores.questions import EntryPlace, Question
 from pystreams.state.formats import ValueAndTimestamp
 from pystreams.state.stores.versioned import VersionedRecord
 from pystreams.stream_time import TIME_MAX
@@ -37,7 +37,7 @@ KINDS: Final = _KEY_VALUE | _WINDOW | {"session", "versioned"}
 class _Found(NamedTuple):
     """An entry as the store has it. ``times`` are further fields of its JSON."""
 
-    place: Place
+    place: EntryPlace
     key: Any
     value: Any
     times: Mapping[str, int | None] = {}
@@ -153,7 +153,7 @@ def read_page(store: Any, reading: Reading, deadline: Deadline) -> Page:
 def _value_of_key(store: Any, reading: Reading) -> _Finding:
     value = store.get(reading.key)
     if value is not None:
-        yield _Found(Place(reading.key_bytes), reading.key, value)
+        yield _Found(EntryPlace(reading.key_bytes), reading.key, value)
 
 
 def _key_values(store: Any, reading: Reading) -> _Finding:
@@ -162,10 +162,10 @@ def _key_values(store: Any, reading: Reading) -> _Finding:
         if reading.kind == "list":
             # Each element is an entry.
             for key, elements in groupby(entries, key=lambda entry: entry[0]):
-                yield _Found(Place(place(key)), key, [element for _, element in elements])
+                yield _Found(EntryPlace(place(key)), key, [element for _, element in elements])
         else:
             for key, value in entries:
-                yield _Found(Place(place(key)), key, value)
+                yield _Found(EntryPlace(place(key)), key, value)
 
 
 def _windows_of_key(store: Any, reading: Reading) -> _Finding:
@@ -179,7 +179,7 @@ def _windows_of_key(store: Any, reading: Reading) -> _Finding:
             same_start = same_start + 1 if start == last_start else 0
             last_start = start
             times = {"start": start, "end": start + store.spec.window_size_ms}
-            yield _Found(Place(key_bytes, start, same_start), key, value, times)
+            yield _Found(EntryPlace(key_bytes, start, same_start), key, value, times)
 
 
 def _windows(store: Any, reading: Reading) -> _Finding:
@@ -187,7 +187,7 @@ def _windows(store: Any, reading: Reading) -> _Finding:
     time_from = _visible_from(store, reading)
     with store.fetch_range(reading.key_from, reading.key_to, time_from, reading.time_to) as windows:
         for (key, start, end), value in windows:
-            yield _Found(Place(keys.place_bytes(key), start), key, value, {"start": start, "end": end})
+            yield _Found(EntryPlace(keys.place_bytes(key), start), key, value, {"start": start, "end": end})
 
 
 def _sessions(store: Any, reading: Reading) -> _Finding:
@@ -198,7 +198,9 @@ def _sessions(store: Any, reading: Reading) -> _Finding:
         found = store.find_sessions_range(reading.key_from, reading.key_to, *span)
     with found as sessions:
         for (key, start, end), value in sessions:
-            yield _Found(Place(keys.place_bytes(key), start, end), key, value, {"start": start, "end": end})
+            yield _Found(
+                EntryPlace(keys.place_bytes(key), start, end), key, value, {"start": start, "end": end}
+            )
 
 
 def _visible_from(store: Any, reading: Reading) -> int:
@@ -216,7 +218,7 @@ def _versions(store: Any, reading: Reading) -> _Finding:
         version = store.get(key, as_of)
         found = [] if version is None else [version]
     for version in found:
-        yield _Found(Place(reading.key_bytes, version.timestamp), key, version)
+        yield _Found(EntryPlace(reading.key_bytes, version.timestamp), key, version)
 
 
 # Pages

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from pystreams.serving.query_errors import TooSlowError, UnreachableError, nothing_under
-from pystreams.serving.stores.questions import Offsets, Place, Question
+from pystreams.serving.stores.questions import EntryPlace, Offsets, Question
 
 T = TypeVar("T")
 
@@ -16,11 +16,11 @@ T = TypeVar("T")
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """An entry of a store: its place, and the JSON object that clients get."""
 
-    place: Place
+    place: EntryPlace
     shown: bytes
 
 
-class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+class StorePart(msgspec.Struct, frozen=True, omit_defaults=True):
     """``entries`` are in order; ``more``: further ones follow. ``single``: there is at most one entry, whatever the
     page.
 
@@ -66,7 +66,7 @@ class StoreInfo(msgspec.Struct, frozen=True):
     here: list[int] = []
 
 
-def merged(question: Question, parts: Sequence[Part]) -> Part:
+def merged(question: Question, parts: Sequence[StorePart]) -> StorePart:
     """Several parts as one. Their entries are merged in order, up to the point after which a part may have further ones
     in between."""
     last = [part.entries[-1].place for part in parts if part.more and part.entries]
@@ -79,7 +79,7 @@ def merged(question: Question, parts: Sequence[Part]) -> Part:
     entries = sorted((entry for part in parts for entry in part.entries), key=lambda entry: entry.place)
     within = [entry for entry in entries if horizon is None or entry.place <= horizon]
     read = {partition for part in parts for partition in part.read}
-    return Part(
+    return StorePart(
         within[: question.limit],
         bool(last) or len(within) > question.limit,
         sorted(read),
@@ -106,7 +106,7 @@ def joined(lists: Sequence[Sequence[StoreInfo]]) -> list[StoreInfo]:
     return [by_name[name] for name in sorted(by_name)]
 
 
-def settled(question: Question, part: Part) -> Part:
+def settled(question: Question, part: StorePart) -> StorePart:
     """The part, if it is the whole answer. Raises ``AbsentError`` if the key is absent, and ``UnreachableError`` if
     that is not known, or if a part of the range is missing."""
     missing = part.missing()

@@ -17,7 +17,7 @@ import msgspec
 from anyio import CapacityLimiter, to_thread
 
 from pystreams.serving.query_errors import QueryError, UnknownStoreError, UnreachableError, query_error
-from pystreams.serving.stores.parts import Part
+from pystreams.serving.stores.parts import StorePart
 from pystreams.serving.stores.questions import Question, parameters_of
 
 #: The header of a request by another instance.
@@ -45,7 +45,7 @@ _ENDED: Final = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSL
 _ANSWER_BYTES_MAX: Final = 64 << 20
 
 encode_part: Final = msgspec.msgpack.Encoder().encode
-_decode_part: Final = msgspec.msgpack.Decoder(Part).decode
+_decode_part: Final = msgspec.msgpack.Decoder(StorePart).decode
 
 
 class _Refusal(msgspec.Struct):
@@ -76,14 +76,14 @@ class Peers:
         """Close the connections, when no more requests will follow."""
         self._idle.close()
 
-    async def ask(self, endpoint: str, question: Question) -> Part:
+    async def ask(self, endpoint: str, question: Question) -> StorePart:
         """The part of the answer that the instance has. Raises ``QueryError``, and ``OSError`` if it cannot
         be reached."""
         return await to_thread.run_sync(
             self._ask, endpoint, question, abandon_on_cancel=True, limiter=self._limiter
         )
 
-    def _ask(self, endpoint: str, question: Question) -> Part:
+    def _ask(self, endpoint: str, question: Question) -> StorePart:
         status, content = self.get(endpoint, _target(question))
         if status != 200:
             raise _error(endpoint, status, content)

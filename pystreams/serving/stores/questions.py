@@ -34,7 +34,7 @@ _Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=TIME_MAX)]
 _decode_position = msgspec.json.Decoder(dict[str, dict[_Whole, _Whole]]).decode
 
 
-class Place(msgspec.Struct, frozen=True, order=True, array_like=True):
+class EntryPlace(msgspec.Struct, frozen=True, order=True, array_like=True):
     """The place of an entry among all entries of a store, which are in the order of their keys' bytes, then of their
     times. ``start`` and ``end`` are those of a window or session; for a version, ``start`` is its beginning."""
 
@@ -57,7 +57,7 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     time_to: int | None = None
     as_of: int | None = None
     limit: int = LIMIT_DEFAULT
-    after: Place | None = None
+    after: EntryPlace | None = None
     freshness: Freshness = "latest"
     standbys: bool = False
     position: Offsets = {}
@@ -113,16 +113,16 @@ def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
 
 
-def cursor_of(place: Place) -> str:
+def cursor_of(place: EntryPlace) -> str:
     """A place as text that may stand in a URL."""
     return base64.urlsafe_b64encode(msgspec.msgpack.encode(place)).decode().rstrip("=")
 
 
-def place_of(cursor: str) -> Place:
+def place_of(cursor: str) -> EntryPlace:
     """The place that ``cursor_of`` has written. Raises ``BadQueryError`` for any other text."""
     try:
         packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        return msgspec.msgpack.decode(packed, type=Place)
+        return msgspec.msgpack.decode(packed, type=EntryPlace)
     except (ValueError, binascii.Error, msgspec.MsgspecError, RecursionError):
         raise BadQueryError(
             "the cursor is not one of a page", hint="give the cursor of the page before as it is"

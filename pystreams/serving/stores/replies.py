@@ -10,7 +10,7 @@ from starlette.responses import Response
 from pystreams.serving.query_errors import AbsentError
 from pystreams.serving.refusals import FRESH
 from pystreams.serving.stores.arrow import ARROW, arrow_stream
-from pystreams.serving.stores.parts import Part, settled
+from pystreams.serving.stores.parts import StorePart, settled
 from pystreams.serving.stores.peers import PART, encode_part
 from pystreams.serving.stores.questions import Question, cursor_of
 
@@ -27,7 +27,7 @@ class _Entries(msgspec.Struct):
     cursor: str | None
 
 
-def reply(question: Question, part: Part, accept: str) -> Response:
+def reply(question: Question, part: StorePart, accept: str) -> Response:
     """The reply. ``accept`` is the request's header. It takes long if it is an Arrow table. Raises ``QueryError``."""
     if question.alone:
         return Response(encode_part(part), headers=FRESH, media_type=PART)
@@ -49,7 +49,7 @@ def reply(question: Question, part: Part, accept: str) -> Response:
     return Response(content, headers=headers, media_type=JSON)
 
 
-def _age(question: Question, part: Part) -> dict[str, str]:
+def _age(question: Question, part: StorePart) -> dict[str, str]:
     """The headers that describe the age of an answer: the input that it includes, and the lag of a standby."""
     headers: dict[str, str] = {"Pystreams-Freshness": question.freshness}
     position = _encode(part.position).decode()

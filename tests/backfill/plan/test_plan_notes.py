@@ -5,7 +5,7 @@ from __future__ import annotations
 from pystreams import App, Stores
 from pystreams.backfill.api import backfill
 from pystreams.backfill.application import loaded
-from pystreams.backfill.plan.notes import Note, notes
+from pystreams.backfill.plan.notes import PlanNote, notes
 from pystreams.backfill.plan.slices import make_plan
 from pystreams.processor import Processor, ProcessorContext, PunctuationType
 from pystreams.record import Record
@@ -18,7 +18,7 @@ def told(app: App, partitions: int = 2, **settings: object) -> list[tuple[str, s
     return [(note.kind, note.step) for note in noted(app, partitions, **settings)]
 
 
-def noted(app: App, partitions: int = 2, **settings: object) -> list[Note]:
+def noted(app: App, partitions: int = 2, **settings: object) -> list[PlanNote]:
     found = loaded(app, settings)
     topics = {
         topic: partitions

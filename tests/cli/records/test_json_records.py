@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams import open_log
-from pystreams.cli.records.formats import AUTO, FORMATS, format_named
 from pystreams.cli.records.input_records import JsonRecords
 from pystreams.cli.records.json_records import json_line
+from pystreams.cli.records.known_formats import AUTO, FORMATS, format_named
 from pystreams.record import RecordBatch
 from pystreams.timestamps import ConsumedRecord
 

@@ -43,7 +43,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class CommitNote:
     """The content after commit ``number``, with so many ``records``. Commits count from 0; -1 is that of a new table.
     ``id`` is a random number. ``before`` is the content before the commit, as long as its files may not be there.
     ``sequence`` is the table's last sequence number before the commit, where it has any."""
@@ -68,7 +68,7 @@ class Note:
         return json.dumps(content, separators=(",", ":"))
 
     @classmethod
-    def from_text(cls, text: str, where: str) -> Note:
+    def from_text(cls, text: str, where: str) -> CommitNote:
         """Raises ``StateError`` for text that is not a note, or one of another format."""
         try:
             note: dict[str, Any] = json.loads(text)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pystreams.backfill.locations import is_url, shown
 from pystreams.backfill.sources.file_index import Piece
-from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
+from pystreams.backfill.sources.lake.content import PROPERTY, CommitNote, Content
 from pystreams.backfill.sources.lake.libraries import reading, reason, require_package
 from pystreams.backfill.sources.lake.source import LakeArchive, MarkedAsDeletedError, TableFile
 from pystreams.errors import ConfigError, StateError
@@ -104,13 +104,13 @@ def content_of(table: DeltaTable, where: str) -> tuple[int, Content]:
             hint="read it as a table, with the names of its columns: --source "
             "'TOPIC=delta:PLACE?key=COLUMN&timestamp=COLUMN'; archive to another folder",
         )
-    note = Note.from_text(text, where)
+    note = CommitNote.from_text(text, where)
     if note.before is None or landed(table, note, where):
         return note.number + 1, note.after
     return note.number, note.before
 
 
-def landed(table: DeltaTable, note: Note, where: str) -> bool:
+def landed(table: DeltaTable, note: CommitNote, where: str) -> bool:
     """Whether the files of a note were committed."""
     before = note.before or Content()
     ends = {p: before.end(p) for p in note.after.covered if note.after.end(p) > before.end(p)}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
 from pystreams.backfill.sources.file_index import Piece
-from pystreams.backfill.sources.lake.content import PROPERTY, Content, Note
+from pystreams.backfill.sources.lake.content import PROPERTY, CommitNote, Content
 from pystreams.backfill.sources.lake.libraries import reading, reason, require_package
 from pystreams.backfill.sources.lake.source import LakeArchive, MarkedAsDeletedError, TableFile
 from pystreams.errors import ConfigError, StateError
@@ -127,7 +127,7 @@ def content_of(table: Table, where: str) -> tuple[int, Content]:
             hint="read it as a table, with the names of its columns: --source "
             "'TOPIC=iceberg:NAME?key=COLUMN&timestamp=COLUMN'; archive to another table",
         )
-    note = Note.from_text(text, where)
+    note = CommitNote.from_text(text, where)
     _require_form(table, where)
     if _is_rolled_back(table, note):
         raise StateError(
@@ -139,7 +139,7 @@ def content_of(table: Table, where: str) -> tuple[int, Content]:
     return note.number + 1, note.after
 
 
-def _is_rolled_back(table: Table, note: Note) -> bool:
+def _is_rolled_back(table: Table, note: CommitNote) -> bool:
     """Snapshots that have expired do not say it; the present one has a sequence number."""
     from pyiceberg.table.snapshots import ancestors_of
 

@@ -182,7 +182,7 @@ class BackfillJob:
         else:
             planned = self.planned(None)
             self._note_master(self._master or for_plan(planned))
-        from pystreams.backfill.plan.notes import Note, notes
+        from pystreams.backfill.plan.notes import PlanNote, notes
 
         refused: StreamsError | None = None
         try:
@@ -190,7 +190,9 @@ class BackfillJob:
         except StreamsError as error:
             refused = error
         writes, cut = self._writes(planned), planned.manifest
-        found = [Note(*remark) for remark in cut.remarks] + notes(planned.plan, planned.loaded, cut.folded)
+        found = [PlanNote(*remark) for remark in cut.remarks] + notes(
+            planned.plan, planned.loaded, cut.folded
+        )
         if not self._options.json:
             show_plan(planned, writes, found)
         if refused is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pystreams.backfill.compute.driver import Planned
     from pystreams.backfill.handover.hand_over import HandedOver
     from pystreams.backfill.plan.manifest import Manifest
-    from pystreams.backfill.plan.notes import Note
+    from pystreams.backfill.plan.notes import PlanNote
     from pystreams.backfill.plan.slices import BackfillPlan, Slice, SliceInput
     from pystreams.backfill.sources.ranges import InputRange
 
@@ -41,7 +41,7 @@ def show_rows(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) 
         show_table(columns, [[name, *row] for row in rows])
 
 
-def show_plan(planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence[Note]) -> None:
+def show_plan(planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence[PlanNote]) -> None:
     """Print what a backfill will do. ``writes`` are its outputs, each with its place."""
     plan, cut = planned.plan, planned.manifest
     show_rows(

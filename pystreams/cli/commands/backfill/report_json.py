@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pystreams.backfill.compute.driver import Planned
     from pystreams.backfill.handover.hand_over import HandedOver
     from pystreams.backfill.plan.manifest import Manifest
-    from pystreams.backfill.plan.notes import Note
+    from pystreams.backfill.plan.notes import PlanNote
     from pystreams.backfill.plan.slices import BackfillPlan
 
 
@@ -20,7 +20,7 @@ def plan_json(
     planned: Planned,
     staging: str,
     writes: Sequence[Sequence[str]],
-    notes: Sequence[Note],
+    notes: Sequence[PlanNote],
     refused: str | None,
 ) -> dict[str, Any]:
     """The plan of a backfill. ``refused`` says why it would be refused now."""

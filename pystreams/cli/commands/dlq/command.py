@@ -11,7 +11,7 @@ import typer
 
 from pystreams.cli.connection import open_admin, open_broker
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption, YesOption
-from pystreams.cli.records.formats import FORMAT_NAMES, format_named
+from pystreams.cli.records.known_formats import FORMAT_NAMES, format_named
 from pystreams.cli.terminal.console import note, show_table
 from pystreams.cli.terminal.exits import Exit
 from pystreams.errors import StreamsError

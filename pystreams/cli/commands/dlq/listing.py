@@ -44,7 +44,7 @@ class Counts:
         self.again += letter.replays > 0
 
 
-class Summary:
+class LettersSummary:
     """The chosen letters of a topic, counted."""
 
     def __init__(self, letters: Letters, chosen: Filter, marks: Marks) -> None:
@@ -74,7 +74,7 @@ class Summary:
 
 def show_list(letters: Letters, chosen: Filter, marks: Marks, *, as_json: bool) -> None:
     """Print the summary. Raises ``TopicError`` if no record of the topic is a dead letter."""
-    summary = Summary(letters, chosen, marks)
+    summary = LettersSummary(letters, chosen, marks)
     if as_json:
         for group, counts in summary.rows():
             print(json.dumps(_fields(group, counts), ensure_ascii=False))

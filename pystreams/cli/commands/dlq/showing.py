@@ -10,8 +10,8 @@ from pystreams.cli.commands.dlq.letters import DeadLetter
 from pystreams.cli.commands.dlq.marks import Marks
 from pystreams.cli.commands.dlq.selection import Filter, Letters, Seen, none_chosen
 from pystreams.cli.records.format import show_bytes
-from pystreams.cli.records.formats import AUTO
 from pystreams.cli.records.json_records import json_line
+from pystreams.cli.records.known_formats import AUTO
 from pystreams.cli.terminal.console import note, output
 from pystreams.record import RecordBatch
 from pystreams.times import show_time

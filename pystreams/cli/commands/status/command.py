@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from pystreams.cli.commands.status.look import Look, Looks
+from pystreams.cli.commands.status.look import Looks, StatusLook
 from pystreams.cli.commands.status.showing import (
     LAG_COLUMNS,
     STATUS_COLUMNS,
@@ -67,9 +67,9 @@ class _View:
     """The ways in which a command shows its result: a table, notes before it, JSON."""
 
     columns: Sequence[str]
-    rows: Callable[[Look], list[list[str]]]
-    notes: Callable[[Look], Iterable[str]]
-    as_json: Callable[[Look], dict[str, Any]]
+    rows: Callable[[StatusLook], list[list[str]]]
+    notes: Callable[[StatusLook], Iterable[str]]
+    as_json: Callable[[StatusLook], dict[str, Any]]
 
 
 _STATUS = _View(STATUS_COLUMNS, status_rows, instance_notes, status_json)
@@ -162,7 +162,7 @@ def _looks(
     *,
     watch: bool,
     with_instances: bool = True,
-) -> Iterator[Look]:
+) -> Iterator[StatusLook]:
     """The application once, or every two seconds."""
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
@@ -180,9 +180,9 @@ def _looks(
             time.sleep(_PAUSE_S)
 
 
-def _show(looks: Iterator[Look], view: _View, *, as_json: bool, watch: bool) -> Look | None:
+def _show(looks: Iterator[StatusLook], view: _View, *, as_json: bool, watch: bool) -> StatusLook | None:
     """Show each look, and return the last one. Ctrl-C ends it."""
-    last: Look | None = None
+    last: StatusLook | None = None
     clock, began_ms = SystemClock(), 0.0
     with suppress(KeyboardInterrupt):
         for look in looks:

@@ -21,7 +21,7 @@ _RATE_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StatusLook:
     """``status`` is the state in the log at ``place``, ``instances`` are the answers of the instances that were
     asked."""
 
@@ -54,7 +54,7 @@ class Looks:
         self._tls = tls
         self._restores = Restores()
 
-    def look(self, *, with_instances: bool, again: bool) -> Look:
+    def look(self, *, with_instances: bool, again: bool) -> StatusLook:
         """The application now. If it is not looked at ``again``, it takes a second longer while something restores,
         so that the rate is known. Raises as ``application_status``."""
         from pystreams.cli.commands.status.instances import Instances, ask
@@ -68,7 +68,7 @@ class Looks:
         )
         place = self._broker.description
         if not with_instances:
-            return Look(status, place, Instances(), ())
+            return StatusLook(status, place, Instances(), ())
         urls = self._urls or [member.endpoint for member in status.members if member.endpoint]
         members = {member.thread for member in status.members}
         instances = ask(urls, members, self._tls)
@@ -77,4 +77,4 @@ class Looks:
             time.sleep(_RATE_S)
             instances = ask(urls, members, self._tls)
             restores = self._restores.seen(instances)
-        return Look(status, place, instances, restores)
+        return StatusLook(status, place, instances, restores)

@@ -12,7 +12,7 @@ from pystreams.times import show_duration
 
 if TYPE_CHECKING:
     from pystreams.cli.commands.status.instances import Restore
-    from pystreams.cli.commands.status.look import Look
+    from pystreams.cli.commands.status.look import StatusLook
     from pystreams.ids import TaskId
     from pystreams.runtime.group.application_status import ApplicationStatus, InputStatus, MemberStatus
 
@@ -24,7 +24,7 @@ _PROCESS_ID_CHARACTERS: Final = 8
 _FINGERPRINT_CHARACTERS: Final = 8
 
 
-def status_rows(look: Look) -> list[list[str]]:
+def status_rows(look: StatusLook) -> list[list[str]]:
     """A row for each stream thread, and one for the tasks that no thread has."""
     status = look.status
     rows = [
@@ -42,7 +42,7 @@ def status_rows(look: Look) -> list[list[str]]:
     return rows
 
 
-def lag_rows(look: Look) -> list[list[str]]:
+def lag_rows(look: StatusLook) -> list[list[str]]:
     """A row for each partition that the application reads."""
     status = look.status
     names = {member.thread: short_name(member) for member in status.members}
@@ -60,7 +60,7 @@ def lag_rows(look: Look) -> list[list[str]]:
     ]
 
 
-def headline(look: Look, rate: float | None) -> str:
+def headline(look: StatusLook, rate: float | None) -> str:
     """The state in one line; ``rate`` is the number of records that are committed in a second (None: not known)."""
     status, place = look.status, look.place
     if not status.members:
@@ -87,7 +87,7 @@ def warnings(status: ApplicationStatus) -> Iterable[str]:
         yield f"Nobody has {listing(map(str, status.unassigned))}."
 
 
-def instance_notes(look: Look) -> Iterator[str]:
+def instance_notes(look: StatusLook) -> Iterator[str]:
     """The versions that run, and how far restores are."""
     yield from _version_lines(look.status)
     yield from (_restore_line(restore) for restore in look.restores)
@@ -119,7 +119,7 @@ def _restore_line(restore: Restore) -> str:
     return left + ("." if restore.eta_s is None else f", about {show_duration(max(1, restore.eta_s))} to go.")
 
 
-def status_json(look: Look) -> dict[str, Any]:
+def status_json(look: StatusLook) -> dict[str, Any]:
     """All of it, with the fields of ``ApplicationStatus``."""
     status = look.status
     return {
@@ -138,7 +138,7 @@ def as_line(content: dict[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False)
 
 
-def _member_json(look: Look, member: MemberStatus) -> dict[str, Any]:
+def _member_json(look: StatusLook, member: MemberStatus) -> dict[str, Any]:
     return {
         "thread": member.thread,
         "process_id": member.process_id,
@@ -154,7 +154,7 @@ def _member_json(look: Look, member: MemberStatus) -> dict[str, Any]:
     }
 
 
-def _restoring_json(look: Look, thread: str) -> list[dict[str, Any]] | None:
+def _restoring_json(look: StatusLook, thread: str) -> list[dict[str, Any]] | None:
     """None: its instance does not say."""
     if thread not in look.instances.threads:
         return None

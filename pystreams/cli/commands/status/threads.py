@@ -11,7 +11,7 @@ from pystreams.ids import TaskId
 from pystreams.times import show_duration
 
 if TYPE_CHECKING:
-    from pystreams.cli.commands.status.look import Look
+    from pystreams.cli.commands.status.look import StatusLook
     from pystreams.runtime.group.application_status import MemberStatus
     from pystreams.serving.threads import ThreadNow
 
@@ -30,13 +30,13 @@ _PARTS: Final = {
 }
 
 
-def thread_rows(look: Look) -> list[list[str]]:
+def thread_rows(look: StatusLook) -> list[list[str]]:
     """A row for each stream thread."""
     known = look.instances.threads
     return [_row(member, known.get(member.thread)) for member in look.status.members]
 
 
-def silent_notes(look: Look) -> Iterator[str]:
+def silent_notes(look: StatusLook) -> Iterator[str]:
     """Notes about threads whose activity is not known, with the reason."""
     for url, why in look.instances.silent.items():
         yield f"{url} does not say what its threads are at: {why}."
@@ -46,7 +46,7 @@ def silent_notes(look: Look) -> Iterator[str]:
         yield f"A process whose threads have {_UNKNOWN} does not answer now, or runs without --http."
 
 
-def _is_any_unknown(look: Look) -> bool:
+def _is_any_unknown(look: StatusLook) -> bool:
     known = look.instances.threads
     return any(member.thread not in known for member in look.status.members)
 
@@ -95,7 +95,7 @@ def _ago(ms: float | None) -> str:
     return f"{ms / 1000:.1f} s ago" if ms < 10_000 else f"{show_duration(ms / 1000)} ago"
 
 
-def threads_json(look: Look) -> dict[str, Any]:
+def threads_json(look: StatusLook) -> dict[str, Any]:
     """All of it; ``now`` is None where an instance does not answer, and has the fields of ``/threads`` elsewhere."""
     import msgspec
 

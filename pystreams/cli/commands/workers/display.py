@@ -12,7 +12,7 @@ from pystreams.cli.terminal.logs import LogOptions
 from pystreams.cli.terminal.progress import Display, Standbys, display_for, known
 from pystreams.clock import Clock, Deadline
 from pystreams.meter import Meter
-from pystreams.runtime.supervisor.supervision import Summary, Supervision
+from pystreams.runtime.supervisor.supervision import Supervision, WorkersSummary
 from pystreams.runtime.supervisor.worker import Report, Worker
 
 if TYPE_CHECKING:
@@ -150,13 +150,13 @@ def _figures(
 _INTERNAL, _STANDBYS, _STANDBY_LAG = "internal", "standbys", "their lag"
 
 
-def _further(summary: Summary) -> list[str]:
+def _further(summary: WorkersSummary) -> list[str]:
     """The columns that are only shown if they have content."""
     internal = [_INTERNAL] if summary.internal_records else []
     return internal + ([_STANDBYS, _STANDBY_LAG] if summary.standbys else [])
 
 
-def _further_figures(internal: int, figures: Report | Summary) -> dict[str, str]:
+def _further_figures(internal: int, figures: Report | WorkersSummary) -> dict[str, str]:
     """The figures of these columns, by name. ``internal``: the number of records from internal topics."""
     return {
         _INTERNAL: f"{internal:,}",

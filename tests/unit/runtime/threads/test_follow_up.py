@@ -38,16 +38,29 @@ def test_without_anything_awaited_it_asks_when_the_time_is_over():
     assert not follow_up().due(dict)
 
 
-def test_what_the_leader_awaits_again_although_it_was_ready_is_left_to_the_time():
+def test_what_the_leader_awaits_again_although_it_was_said_to_be_ready_is_left_to_the_time():
     clock, ready = ManualClock(), {ONE: 0, TWO: 0}
     first = follow_up(ONE, clock=clock)
     assert first.due(lambda: ready)
+    first.subscribes(lambda: ready)
     again = follow_up(ONE, clock=clock, after=first, probes=True)
     assert not again.due(lambda: ready)
+    again.subscribes(lambda: ready)
     more = follow_up(ONE, TWO, clock=clock, after=again, probes=True)
     assert more.due(lambda: ready), "one of them is new"
+    more.subscribes(lambda: ready)
     last = follow_up(ONE, TWO, clock=clock, after=more, probes=True)
     assert not last.due(lambda: ready)
     clock.advance_ms(PROBING_MS)
     assert last.due(lambda: ready)
+    last.subscribes(lambda: ready)
     assert not follow_up(ONE, clock=clock, after=last).due(lambda: ready)
+
+
+def test_it_asks_again_for_what_became_ready_after_its_subscription():
+    """The group was already in a rebalance, in which a request for another one is lost."""
+    ready = {ONE: 0}
+    first = follow_up(ONE)
+    first.subscribes(lambda: {ONE: ACCEPTABLE_LAG + 1})
+    assert first.due(lambda: ready)
+    assert follow_up(ONE, after=first).due(lambda: ready)
