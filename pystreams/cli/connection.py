@@ -22,7 +22,7 @@ _IF_MISSING: Final = (
 
 
 @contextmanager
-def open_broker(
+def open_broker_at(
     embedded_log: Path | None, bootstrap_servers: str | None, *, create: bool = False
 ) -> Iterator[Broker]:
     """Kafka at ``bootstrap_servers``, with the login from the environment; without them the embedded log at

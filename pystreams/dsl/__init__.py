@@ -13,7 +13,7 @@ Begin with ``builder``: topics become streams (``stream``) and tables (``table``
 - ``expressions``: ``field("cents") > 9000`` in place of a function.
 - Shared by all: ``context`` (the graph under construction), ``origins`` (how a table's rows are read), ``serdes`` and
   ``annotations`` (the types of a step), ``value_types`` (the fields of values), ``materialized`` (the store of a
-  table), ``sources``, ``durations``, ``prefixes`` (generated names).
+  table), ``sources``, ``durations``, ``prefixes`` (generated names of aggregations).
 - ``operators/``: the steps that all of them build.
 - ``keywords``: misspelt keyword arguments of steps.
 

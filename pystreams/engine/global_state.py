@@ -29,6 +29,7 @@ from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.departed import position_name
 from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.iterators import StoreIterator
+from pystreams.state.store import READS
 from pystreams.topology.built import BuiltTopology
 
 log = logging.getLogger(__name__)
@@ -37,19 +38,8 @@ log = logging.getLogger(__name__)
 GLOBAL_TASK: Final = TaskId(-1, -1)
 
 _RECORDS_AT_ONCE: Final = 10_000
-#: Prefixes of the names of methods that only read.
-_READS: Final = (
-    "all",
-    "approximate",
-    "backward",
-    "fetch",
-    "find",
-    "get",
-    "prefix",
-    "range",
-    "read",
-    "reverse",
-)
+#: Prefixes of the names of further methods that only read, beside ``READS``: those of operators.
+_OPERATORS_READ: Final = ("fetch", "find", "get", "range", "read")
 
 
 class GlobalStoreView:
@@ -75,7 +65,7 @@ class GlobalStoreView:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
-        if not name.startswith(_READS):
+        if name not in READS and not name.startswith(_OPERATORS_READ):
             raise StateError(
                 f"global store {self.name} can only be read here: there is no {name}",
                 why="it is filled from its topic, in the same way in every process",

@@ -90,8 +90,9 @@ def no_log(key: bytes, value: bytes | None, timestamp: int | None, headers: Head
 class Store:
     """A store of one task. Only the task's thread uses it.
 
-    A kind of store implements ``logged``, and the methods with which operators or programs read and write. Each write
-    goes to the overlay (or layer) below the store and to its changelog; ``stores.list_store`` is the shortest of
+    A kind of store implements ``logged``, and the methods with which operators or programs read and write. It keeps no
+    content of its own, because it is made again when it gets a cache, and for each view of a commit: each write goes to
+    the overlay (or layer) below the store and to its changelog; ``stores.list_store`` is the shortest of
     those for programs.
     """
 

@@ -17,7 +17,11 @@ ResolveSerde: TypeAlias = Callable[[AnySerde, str], AnySerde]
 
 
 class Operation:
-    """The operation of a processor node. Subclasses (dsl/operators) hold data; engine/codegen turns them into code."""
+    """The operation of a processor node. Subclasses (dsl/operators) hold data; engine/codegen turns them into code.
+
+    They are dataclasses, because the fingerprint of a topology has their fields, and the names of class and module:
+    moving or renaming one changes the fingerprints of programs that use it.
+    """
 
     #: Whether records after this node carry (new, old) instead of a value.
     emits_changes: ClassVar[bool] = False

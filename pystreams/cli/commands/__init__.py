@@ -1,8 +1,8 @@
 """The commands.
 
-Begin with ``snapshots``, the shortest. A module has the name of a command and a function of that name, whose arguments
-are its options; ``topics``, ``dlq`` and ``monitoring`` are applications of typer, with a function for each of their
-commands; ``status`` is a package with three commands, ``stores`` one with two.
+Begin with ``reset``, which works on an application and its log. A module has the name of a command and a function of
+that name, whose arguments are its options; ``topics``, ``dlq`` and ``monitoring`` are applications of typer, with a
+function for each of their commands; ``status`` is a package with three commands, ``stores`` one with two.
 
 ``init`` begins a project; ``topics``, ``produce``, ``consume`` and ``dlq`` work on a log; ``run``, ``doctor``,
 ``status`` (with ``lag`` and ``threads``), ``describe``, ``diff`` and ``reset`` on an application; ``backfill``,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pystreams.broker.port import Consumer
-from pystreams.cli.connection import open_admin, open_broker
+from pystreams.cli.connection import open_admin, open_broker_at
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.cli.records.format import Format, show_bytes
 from pystreams.cli.records.json_records import json_line
@@ -79,7 +79,7 @@ def consume(
     """
     keys = format_named(key_type, topic, "key", auto=True)
     values = format_named(value_type, topic, "value", auto=True)
-    with open_broker(embedded_log, bootstrap_servers) as broker:
+    with open_broker_at(embedded_log, bootstrap_servers) as broker:
         with open_admin(broker) as admin:
             chosen = chosen_partitions(
                 existing_topic(admin, topic, broker.description), None if partition is None else [partition]

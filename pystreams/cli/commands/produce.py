@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pystreams.broker.port import Broker, TopicDescription
-from pystreams.cli.connection import open_admin, open_broker
+from pystreams.cli.connection import open_admin, open_broker_at
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.cli.records.format import Format
 from pystreams.cli.records.input_lines import InputLines, input_lines
@@ -170,7 +170,7 @@ def produce(
     else:
         reader = TextLines(keys, values, key_separator)
     at = None if timestamp is None else read_time(timestamp)
-    with open_broker(embedded_log, bootstrap_servers) as broker:
+    with open_broker_at(embedded_log, bootstrap_servers) as broker:
         with open_admin(broker) as admin:
             found = existing_topic(admin, topic, broker.description)
         if partition is not None:

@@ -8,7 +8,7 @@ import typer
 
 from pystreams.broker.port import TopicDescription
 from pystreams.cli.application.settings import parse_pairs
-from pystreams.cli.connection import open_admin, open_broker
+from pystreams.cli.connection import open_admin, open_broker_at
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption, YesOption
 from pystreams.cli.terminal.console import note, show_table
 from pystreams.log.topics import create_missing, existing_topic, is_internal, partitions_of, topic_info
@@ -45,7 +45,7 @@ def list_topics(
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """List topics with their partitions and number of records."""
-    with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
+    with open_broker_at(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
         found = sorted(admin.describe_topics().values(), key=lambda topic: topic.name)
         shown = [topic for topic in found if internal or not is_internal(topic.name)]
         every = [partition for topic in shown for partition in partitions_of(topic)]
@@ -74,7 +74,7 @@ def describe(
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """Show a topic's partitions with their offsets, and its settings."""
-    with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
+    with open_broker_at(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
         found = existing_topic(admin, topic, broker.description)
         every = partitions_of(found)
         starts, ends = admin.beginning_offsets(every), admin.end_offsets(every)
@@ -112,7 +112,7 @@ def create(
     [bold]pystreams topics create lines word-counts --partitions 4[/]
     """
     settings = parse_pairs(config or (), RETENTION_EXAMPLE)
-    with open_broker(embedded_log, bootstrap_servers, create=True) as broker, open_admin(broker) as admin:
+    with open_broker_at(embedded_log, bootstrap_servers, create=True) as broker, open_admin(broker) as admin:
         new = create_missing(
             admin, topics, partitions, settings, broker.description, if_not_exists=if_not_exists
         )
@@ -139,7 +139,7 @@ def alter(
     """
     names = list(dict.fromkeys(topics))
     changes = parse_pairs(config, RETENTION_EXAMPLE)
-    with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
+    with open_broker_at(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
         for name in names:
             existing_topic(admin, name, broker.description)
         for name in names:
@@ -159,7 +159,7 @@ def delete(
     [bold]pystreams topics delete lines word-counts[/]
     """
     names = list(dict.fromkeys(topics))
-    with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
+    with open_broker_at(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
         every = [topic_info(admin, existing_topic(admin, name, broker.description)) for name in names]
         if not yes:
             records = sum(topic.records for topic in every)

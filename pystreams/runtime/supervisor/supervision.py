@@ -25,6 +25,8 @@ from pystreams.runtime.supervisor.worker_notes import (
 #: After this time a note is shown about a worker that does not report, or that has no task.
 SILENCE_MS: Final = 30_000.0
 IDLE_MS: Final = 3_000.0
+#: A worker reports five times a second. One that has not reported for this time answers no queries, either.
+UNREADY_MS: Final = 5_000.0
 
 #: A supervisor that was inactive for longer than this was itself stopped (Ctrl-Z, a blocked terminal).
 AWAY_MS: Final = 500.0
@@ -209,14 +211,23 @@ class Supervision:
         be called from another thread."""
         workers = list(self.workers.values())
         reasons = [
-            f"worker {worker.number}: {reason}"
-            for worker in workers
-            for reason in worker.report.health.reasons or ([] if worker.ready else [worker.shown_state])
+            f"worker {worker.number}: {reason}" for worker in workers for reason in self._reasons(worker)
         ]
         if not reasons and lag_max is not None:
             reasons += too_much_lag(self._lag(), lag_max)
         live = all(worker.report.health.live for worker in workers)
         return Health(live, not reasons, tuple(reasons), stopping=self.stopping)
+
+    def _reasons(self, worker: Worker) -> Sequence[str]:
+        """Why a worker is not ready."""
+        if worker.report.health.reasons:
+            return worker.report.health.reasons
+        if not worker.ready:
+            return [worker.shown_state]
+        silent_ms = worker.silent_ms(self._clock.monotonic_ms())
+        if silent_ms < UNREADY_MS:
+            return []
+        return [f"it has not reported for {silent_ms / 1000:.0f} s"]
 
     def _lag(self) -> int | None:
         """The lag of all tasks, 0 if there are none; None: it is not known."""

@@ -228,6 +228,10 @@ class Worker:
         """Ignore the worker's silence during a time in which the supervisor did not listen."""
         self._heard_ms = min(now_ms, self._heard_ms + duration_ms)
 
+    def silent_ms(self, now_ms: float) -> float:
+        """The time since its last report."""
+        return now_ms - self._heard_ms
+
     @property
     def patience_ms(self) -> float | None:
         """The time of silence after which the group has given its tasks to other members; None: that never happens, or
@@ -241,11 +245,11 @@ class Worker:
     def given_up(self, now_ms: float) -> bool:
         """True if it has been silent for too long."""
         patience_ms = self.patience_ms
-        return self.alive and patience_ms is not None and now_ms - self._heard_ms > patience_ms
+        return self.alive and patience_ms is not None and self.silent_ms(now_ms) > patience_ms
 
     def falls_silent(self, now_ms: float, silence_ms: float) -> bool:
         """True once, when it has not reported for ``silence_ms``."""
-        if not self.alive or self._silence_noted or now_ms - self._heard_ms < silence_ms:
+        if not self.alive or self._silence_noted or self.silent_ms(now_ms) < silence_ms:
             return False
         self._silence_noted = True
         return True

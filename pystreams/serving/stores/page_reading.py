@@ -133,8 +133,11 @@ def read_page(store: Any, reading: Reading, deadline: Deadline) -> Page:
         found = _value_of_key(store, reading) if of_key else _key_values(store, reading)
     elif reading.kind in _WINDOW:
         found = _windows_of_key(store, reading) if of_key else _windows(store, reading)
+    elif reading.kind == "session":
+        found = _sessions(store, reading)
     else:
-        found = (_sessions if reading.kind == "session" else _versions)(store, reading)
+        assert reading.kind == "versioned"
+        found = _versions(store, reading)
     # A generator that is closed closes the iterator of the store.
     with closing(found):
         wanted = _wanted(found, reading, deadline)

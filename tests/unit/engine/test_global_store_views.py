@@ -9,9 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from pystreams.engine.global_state import GlobalStoreView
-from pystreams.state.spec import StoreSpec
+from pystreams.errors import StateError
+from pystreams.state.spec import StoreKind, StoreSpec
+from pystreams.state.store import READS
 from pystreams.state.stores.factory import Stores
 from tests.unit.state.state_kit import Task, key_value, window
+from tests.unit.state.test_every_kind_of_store import KINDS
 
 
 @pytest.fixture
@@ -74,3 +77,23 @@ def test_an_iterator_gives_what_was_there(spec: StoreSpec) -> None:
         put("d", "x")
         assert len(list(before)) == 2
         assert len(list(after)) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_programs_read_can_be_read_and_nothing_can_be_written(kind: StoreKind) -> None:
+    with Task(KINDS[kind][0]) as task:
+        view = GlobalStoreView(task.store, threading.RLock())
+        for name in READS:
+            if hasattr(task.store, name):
+                assert callable(getattr(view, name))
+        for name in ("put", "write", "put_if_absent", "delete"):
+            if hasattr(task.store, name):
+                with pytest.raises(StateError, match="can only be read"):
+                    getattr(view, name)
+
+
+def test_the_versions_of_a_key_can_be_read() -> None:
+    with Task(KINDS["versioned"][0]) as task:
+        KINDS["versioned"][1](task.store)
+        found = GlobalStoreView(task.store, threading.RLock()).versions("a")
+        assert [(version.value, version.timestamp) for version in found] == [("1", 10), ("2", 20)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from pystreams.cli.connection import open_admin, open_broker
+from pystreams.cli.connection import open_admin, open_broker_at
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption, YesOption
 from pystreams.cli.records.known_formats import FORMAT_NAMES, format_named
 from pystreams.cli.terminal.console import note, show_table
@@ -258,7 +258,7 @@ def _opened(
     from pystreams.cli.commands.dlq.marks import committed_marks
     from pystreams.cli.commands.dlq.selection import Letters
 
-    with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
+    with open_broker_at(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
         letters = Letters.now(broker, admin, topic)
         with closing(committed_marks(broker, admin, topic, letters.topic_id)) as marks:
             yield admin, letters, marks

@@ -16,6 +16,7 @@ from pystreams.runtime.supervisor.supervision import (
     AWAY_MS,
     IDLE_MS,
     SILENCE_MS,
+    UNREADY_MS,
     Instruction,
     Kill,
     Note,
@@ -372,6 +373,17 @@ def test_a_worker_that_hangs_is_a_reason_to_restart_all():
     found = scene.supervision.health(None)
     assert not found.live
     assert found.reasons == ("worker 2: t has been at the same work for 301 s",)
+
+
+def test_a_worker_that_reports_no_more_is_not_ready_and_no_reason_to_restart_all():
+    scene = Scene()
+    scene.run(report=READY)
+    for _ in range(10):
+        scene.advance(UNREADY_MS / 10)
+        scene.run(1, report=READY)
+    assert scene.supervision.health(None) == Health(True, False, ("worker 2: it has not reported for 5 s",))
+    scene.run(2, report=READY)
+    assert scene.supervision.health(None).ready
 
 
 def test_who_is_silent_is_reported_once_and_left_alone():
