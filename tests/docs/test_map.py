@@ -24,18 +24,35 @@ _WORD = re.compile(r"``([A-Za-z_][\w./]*?)/?``")
 
 
 @cache
-def definitions() -> frozenset[str]:
-    """Every class, function, method and constant of pystreams; methods as ``Class.method``, too."""
-    found: set[str] = set()
+def _names() -> tuple[frozenset[str], frozenset[str]]:
+    """What ``definitions`` and ``identifiers`` give. To read and walk all modules takes seconds: it is done once."""
+    defined: set[str] = set()
+    used: set[str] = set()
     for path in PACKAGE.rglob("*.py"):
         module = ast.parse(path.read_text())
-        found |= set(_members(module))
+        defined |= set(_members(module))
         for node in ast.walk(module):
-            if isinstance(node, ast.ClassDef):
-                found |= {node.name} | {f"{node.name}.{name}" for name in _members(node)}
+            if isinstance(node, ast.Name):
+                used.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                used.add(node.attr)
+            elif isinstance(node, ast.arg):
+                used.add(node.arg)
+            elif isinstance(node, ast.ClassDef):
+                defined |= {node.name} | {f"{node.name}.{name}" for name in _members(node)}
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found.add(node.name)
-    return frozenset(found)
+                defined.add(node.name)
+    return frozenset(defined), frozenset(used)
+
+
+def definitions() -> frozenset[str]:
+    """Every class, function, method and constant of pystreams; methods as ``Class.method``, too."""
+    return _names()[0]
+
+
+def identifiers() -> frozenset[str]:
+    """Names of parameters, variables and attributes."""
+    return _names()[1]
 
 
 def _members(node: ast.ClassDef | ast.Module) -> Iterator[str]:
@@ -48,11 +65,13 @@ def _members(node: ast.ClassDef | ast.Module) -> Iterator[str]:
             yield from (target.id for target in member.targets if isinstance(target, ast.Name))
 
 
-def modules(package: Path) -> set[str]:
+@cache
+def modules(package: Path) -> frozenset[str]:
     """The modules and packages directly in a package."""
-    return {path.stem for path in package.glob("*.py") if not path.stem.startswith("__")} | {
-        path.parent.name for path in package.glob("*/__init__.py")
-    }
+    return frozenset(
+        {path.stem for path in package.glob("*.py") if not path.stem.startswith("__")}
+        | {path.parent.name for path in package.glob("*/__init__.py")}
+    )
 
 
 def named(page: Path) -> list[str]:
@@ -123,14 +142,3 @@ def test_the_docstring_of_a_package_names_nothing_that_is_gone(package: Path):
 def words_of(package: Path) -> list[str]:
     docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
     return _WORD.findall(docstring)
-
-
-@cache
-def identifiers() -> frozenset[str]:
-    """Names of parameters, variables and attributes."""
-    nodes = [node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
-    return frozenset(
-        {node.arg for node in nodes if isinstance(node, ast.arg)}
-        | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        | {node.id for node in nodes if isinstance(node, ast.Name)}
-    )

@@ -111,16 +111,16 @@ class Log:
                     found.update(zip(batch.offsets, lines, strict=True))
         return found
 
-    def partitions(self, topic: str) -> list[TopicPartition]:
-        count = self.admin.describe_topics([topic])[topic].partitions
-        return [TopicPartition(topic, partition) for partition in range(count)]
+    def partitions(self, *topics: str) -> list[TopicPartition]:
+        counts = self.admin.partition_counts()
+        return [TopicPartition(topic, partition) for topic in topics for partition in range(counts[topic])]
 
     def committed(self, group: str) -> dict[TopicPartition, CommittedOffset]:
         return self.admin.group_offsets(group)
 
     def all_committed(self, group: str, *topics: str) -> bool:
         """Whether a group has processed everything that topics hold."""
-        partitions = [partition for topic in topics for partition in self.partitions(topic)]
+        partitions = self.partitions(*topics)
         committed, ends = self.committed(group), self.admin.end_offsets(partitions)
         return all(committed[p].offset == end if p in committed else end == 0 for p, end in ends.items())
 
@@ -142,15 +142,20 @@ class Log:
 
 def eventually(condition: Callable[[], Any], what: object = "", timeout_s: float = TIMEOUT_S) -> Any:
     """Wait until ``condition`` gives something true, and give that. If that takes too long, ``what`` is shown as it is
-    then."""
+    then.
+
+    A condition that takes long is looked at less often: what it waits for needs the processor, too.
+    """
     end = time.monotonic() + timeout_s
     while True:
+        began = time.monotonic()
         result = condition()
         if result:
             return result
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now > end:
             raise AssertionError(f"not within {timeout_s:g} s: {what or condition}")
-        time.sleep(0.01)
+        time.sleep(min(max(0.01, 2 * (now - began)), 0.1))
 
 
 def freeze(pid: int) -> None:

@@ -213,7 +213,8 @@ def test_connections_that_send_no_request_are_dropped(log, monkeypatch):
         eventually(lambda: get(server.address, "/live").status == 200)
 
 
-def test_a_connection_serves_several_requests_and_ends_when_nobody_uses_it(log):
+def test_a_connection_serves_several_requests_and_ends_when_nobody_uses_it(log, monkeypatch):
+    monkeypatch.setattr(server_module, "_KEEP_ALIVE_S", 1)
     with served(copying(log)) as server, closing(connected(server)) as connection:
         for _ in range(2):
             connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -30,7 +30,7 @@ _MODULES: Final = ("pystreams", "tests.", "apps.")
 #: Variables that Python or libraries read once, when they are loaded.
 _READ_AT_THE_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "OPENSSL_", "SSL_")
 #: These are taken over by a forked program.
-_TAKEN_OVER: Final = ("PYTHONPATH", "PYTHONUNBUFFERED")
+_TAKEN_OVER: Final = ("PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONFAULTHANDLER")
 #: A program with one of these arguments is started, and so is one without the usual values of the next ones.
 _ONLY_STARTED: Final = ("preexec_fn", "executable", "startupinfo", "shell", "gid", "gids", "uid")
 _USUAL: Final = {"close_fds": True, "restore_signals": True, "umask": -1}

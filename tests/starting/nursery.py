@@ -7,6 +7,7 @@ as ``<nursery>``.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import fcntl
 import gc
 import importlib
@@ -216,6 +217,8 @@ def become(program: Program, installed: list[str]) -> None:
     sys.argv[:] = ["-m", *program.arguments]
     sys.orig_argv[:] = [sys.executable, "-m", program.module, *program.arguments]
     open_streams(unbuffered=bool(program.environment.get("PYTHONUNBUFFERED")))
+    if program.environment.get("PYTHONFAULTHANDLER"):
+        faulthandler.enable()
 
 
 def open_streams(*, unbuffered: bool) -> None:

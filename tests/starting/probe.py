@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import json
 import os
@@ -51,6 +52,7 @@ def world() -> dict[str, object]:
         },
         "blocked": [*map(str, signal.pthread_sigmask(signal.SIG_BLOCK, ()))],
         "threads": threading.active_count(),
+        "faults": faulthandler.is_enabled(),
         "input": sys.stdin.readline(),
         "hash": hash("a text"),
     }

@@ -82,6 +82,22 @@ def test_it_ends_with_the_same_code(argument: str, code: int):
     assert other[1].splitlines()[-1:] == one[1].splitlines()[-1:]
 
 
+@pytest.mark.parametrize("how", [started, Popen], ids=["started", "forked"])
+def test_it_prints_its_stacks_when_it_is_aborted_if_a_variable_says_so(how: type):
+    with program(how, "wait", env={**os.environ, "PYTHONFAULTHANDLER": "1"}) as process:
+        assert (getattr(process, "_status", None) is not None) == (how is Popen)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("a line\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["faults"]
+        process.send_signal(signal.SIGABRT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGABRT
+    assert "Fatal Python error: Aborted" in err
+    assert "tests/starting/probe.py" in err
+
+
 def test_one_that_has_ended_can_be_sent_a_signal_until_its_status_is_read():
     with program(Popen, "none", stdin=subprocess.DEVNULL) as process:
         assert process.stdout is not None

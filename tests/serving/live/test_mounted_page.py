@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from pystreams import Streams
+from pystreams.serving import asgi
 from pystreams.serving.asgi import http_app
 from tests.live.support import caught_up, running
 from tests.serving.http_kit import get
@@ -48,7 +49,9 @@ def test_all_parts_of_the_page_work_below_any_path(log, visit):
         expect(page.locator("#lookup-answer")).to_contain_text("7", timeout=PATIENCE_MS)
 
 
-def test_a_web_server_ends_although_a_page_is_open(log):
+def test_a_web_server_ends_although_a_page_is_open(log, monkeypatch):
+    # The server ends when the stream does.
+    monkeypatch.setattr(asgi, "MOUNTED_STREAM_S", 1.0)
     log.create("in")
     app = log.app("counting")
     counting(app)
