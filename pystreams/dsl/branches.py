@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar, overload
 
 from pystreams.dsl import stream
-from pystreams.dsl.context import StepContext
+from pystreams.dsl.context import StepPlace
 from pystreams.dsl.expressions import step_function
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.operators.stateless import Branch, Forward
@@ -32,7 +32,7 @@ class BranchedKStream(Generic[K, V]):
     Source: BranchedKStream, BranchedKStreamImpl.
     """
 
-    def __init__(self, place: StepContext, name: str) -> None:
+    def __init__(self, place: StepPlace, name: str) -> None:
         self._place = place
         self._name = name
         self._branch = Branch((), ())

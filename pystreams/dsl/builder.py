@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, Protocol, TypeVar, Unpack, overload
 
 from pystreams.config import StreamsConfig
-from pystreams.dsl.context import Context, StepContext
+from pystreams.dsl.context import Context, StepPlace
 from pystreams.dsl.global_table import GlobalTables
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreOptions, UntypedStoreArguments
@@ -125,7 +125,7 @@ class StreamsBuilder(GlobalTables):
         source = source_node(name, topics, keys, values, timestamp_extractor, auto_offset_reset)
         node = StreamSourceGraphNode(name, source)
         self._context.graph.add(node)
-        return KStream(StepContext(self._context, name, node, frozenset({name}), keys, values))
+        return KStream(StepPlace(self._context, name, node, frozenset({name}), keys, values))
 
     @overload
     def table(
@@ -202,7 +202,7 @@ class StreamsBuilder(GlobalTables):
         operation = TableSource(store_name.name if store_name.by_user else None)
         node = TableSourceGraphNode(name, source, operation, spec)
         self._context.graph.add(node)
-        place = StepContext(self._context, name, node, frozenset({source_name}), keys, values)
+        place = StepPlace(self._context, name, node, frozenset({source_name}), keys, values)
         return KTable(place, TopicOrigin(operation, spec), spec, queryable=store_name.by_user)
 
     def add_state_store(self, store: StoreSpec) -> None:

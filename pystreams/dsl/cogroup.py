@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, Unpack, overload
 
 from pystreams.dsl import grouped, table
 from pystreams.dsl.aggregates.declaring import refuse
-from pystreams.dsl.context import Context, StepContext
+from pystreams.dsl.context import Context, StepPlace
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import (
     AnyTimeWindows,
@@ -54,7 +54,7 @@ class CogroupedKStream(Generic[K, A]):
 
     def __init__(self) -> None:
         self._aggregators: dict[grouped.KGroupedStream[K, Any], Callable[..., Any]] = {}
-        self._parents: dict[grouped.KGroupedStream[K, Any], StepContext] = {}
+        self._parents: dict[grouped.KGroupedStream[K, Any], StepPlace] = {}
 
     def __repr__(self) -> str:
         return f"CogroupedKStream({', '.join(repr(stream) for stream in self._aggregators)})"
@@ -233,14 +233,14 @@ class _Build:
         name = self._name("-cogroup-merge", _MERGE)
         merge = ProcessorGraphNode(name, TablePassThrough(spec.name))
         self._context.graph.add(merge, *nodes)
-        place = StepContext(self._context, name, merge, sources, key, spec.value_serde)
+        place = StepPlace(self._context, name, merge, sources, key, spec.value_serde)
         origin = CogroupOrigin(operations, history_ms=spec.history_ms)
         return table.KTable(place, origin, spec, queryable=self.store.by_user)
 
     def _aggregations(
         self,
         spec: StoreSpec,
-        places: Sequence[StepContext],
+        places: Sequence[StepPlace],
         operation_of: Callable[[UserFunction], _Operation],
     ) -> tuple[list[_Operation], list[ProcessorGraphNode]]:
         operations: list[_Operation] = []
@@ -253,7 +253,7 @@ class _Build:
             nodes.append(node)
         return operations, nodes
 
-    def _places(self) -> list[StepContext]:
+    def _places(self) -> list[StepPlace]:
         """The parent step of each aggregation: behind the stream's repartition topic, if the stream needs one."""
         for stream in self._aggregators:
             place = stream._place

@@ -46,7 +46,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class StepContext:
+class StepPlace:
     """A step to which others can be added: its node, the sources that feed it, and the serdes of its results."""
 
     context: Context
@@ -72,7 +72,7 @@ class StepContext:
                 f"{self.name} and {name} belong to different builders", hint="use one App for both"
             )
 
-    def copartitioned_with(self, other: StepContext) -> frozenset[str]:
+    def copartitioned_with(self, other: StepPlace) -> frozenset[str]:
         """The sources of both steps, which from now on must be co-partitioned."""
         self.check_same_builder(other.context, other.name)
         sources = self.sources | other.sources

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, Final
 
 from pystreams.dsl import table
-from pystreams.dsl.context import StepContext
+from pystreams.dsl.context import StepPlace
 from pystreams.dsl.expressions import step_function
 from pystreams.dsl.materialized import StoreName, StoreOptions
 from pystreams.dsl.operators.foreign_key_join import (
@@ -114,7 +114,7 @@ class _Join:
         step = self._asked.step
         return self._context.names.step(prefix, None if step is None else step + suffix)
 
-    def _subscriptions(self, topic: str, serdes: JoinSerdes) -> StepContext:
+    def _subscriptions(self, topic: str, serdes: JoinSerdes) -> StepPlace:
         """The steps that read the topic of subscriptions, in the sub-topology of the other table."""
         name = self._name("-subscription-registration-processor", _REGISTRATION)
         assert self._asked.foreign_key is not None
@@ -123,13 +123,13 @@ class _Join:
         versioned = self._this._origin.versioned
         send = ProcessorGraphNode(name, SubscriptionSend(serdes, extractor, self._asked.left, versioned))
         self._this._place.add(send)
-        behind = StepContext(self._context, name, send, frozenset(), serdes.foreign_key, SubscriptionSerde())
+        behind = StepPlace(self._context, name, send, frozenset(), serdes.foreign_key, SubscriptionSerde())
         sink = self._name("-subscription-registration-sink", "KTABLE-SINK-")
         source = self._name("-subscription-registration-source", "KTABLE-SOURCE-")
         partitioner = _by_key_alone(self._asked.other_partitioner, f"{self._asked.method} {name}")
         return self._through(topic, sink, source, behind, self._other._place, partitioner)
 
-    def _answers(self, serdes: JoinSerdes, subscriptions: StepContext) -> StepContext:
+    def _answers(self, serdes: JoinSerdes, subscriptions: StepPlace) -> StepPlace:
         """The steps that read the topic of answers, in the sub-topology of this table."""
         other = self._other
         spec = StoreSpec(
@@ -159,7 +159,7 @@ class _Join:
         other._place.add(change)
         topic = self._name("-subscription-response", _RESPONSE) + "-topic"
         value = wrapped(other._place.value, ResponseSerde)
-        behind = StepContext(self._context, join.name, join, frozenset(), serdes.primary_key, value)
+        behind = StepPlace(self._context, join.name, join, frozenset(), serdes.primary_key, value)
         sink = self._name("-subscription-response-sink", "KTABLE-SINK-")
         source = self._name("-subscription-response-source", "KTABLE-SOURCE-")
         partitioner = _by_key_alone(self._asked.partitioner, f"{self._asked.method} {change_name}")
@@ -171,8 +171,8 @@ class _Join:
         return answers
 
     def _through(
-        self, topic: str, sink: str, source: str, behind: StepContext, beside: StepContext, partitioner: Any
-    ) -> StepContext:
+        self, topic: str, sink: str, source: str, behind: StepPlace, beside: StepPlace, partitioner: Any
+    ) -> StepPlace:
         """Write the results of ``behind`` to a topic that is co-partitioned with ``beside``, and read it again."""
         key, value = behind.key, behind.value
         # As in Java, it has no extractor of its own: the application's default extractor determines the time.
@@ -184,9 +184,9 @@ class _Join:
         behind.add(node)
         sources = beside.sources | {source}
         self._context.graph.copartition(sources)
-        return StepContext(self._context, source, node, sources, key, value)
+        return StepPlace(self._context, source, node, sources, key, value)
 
-    def _result(self, serdes: JoinSerdes, answers: StepContext) -> table.KTable[Any, Any]:
+    def _result(self, serdes: JoinSerdes, answers: StepPlace) -> table.KTable[Any, Any]:
         resolver = self._name("-subscription-response-resolver", f"{_RESPONSE}RESOLVER-PROCESSOR-")
         name = self._name("-result", _OUTPUT)
         store_name = self._store.named(self._context, _OUTPUT)
@@ -206,14 +206,14 @@ class _Join:
         self,
         name: str,
         resolve: ProcessorGraphNode,
-        answers: StepContext,
+        answers: StepPlace,
         spec: StoreSpec,
         store_name: StoreName,
     ) -> table.KTable[Any, Any]:
         operation = TableSource(store_name.name if store_name.by_user else None)
         node = ProcessorGraphNode(name, operation, spec)
         self._context.graph.add(node, resolve)
-        place = StepContext(self._context, name, node, answers.sources, spec.key_serde, spec.value_serde)
+        place = StepPlace(self._context, name, node, answers.sources, spec.key_serde, spec.value_serde)
         origin = TopicOrigin(operation, spec)
         return table.KTable(place, origin, spec, queryable=store_name.by_user)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
-from pystreams.dsl.context import Context, StepContext
+from pystreams.dsl.context import Context, StepPlace
 from pystreams.dsl.expressions import step_function
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreOptions, UntypedStoreArguments
@@ -178,7 +178,7 @@ def refuse_key_fn(method: str, key_fn: object) -> None:
 
 
 def joined_with_global(
-    place: StepContext,
+    place: StepPlace,
     other: GlobalKTable[Any, Any],
     joiner: Callable[..., Any],
     key_fn: object,
@@ -186,7 +186,7 @@ def joined_with_global(
     step: str | None,
     *,
     left: bool,
-) -> StepContext:
+) -> StepPlace:
     """A stream joined with a global table, without repartitioning. Source: KStreamImpl.doGlobalTableJoin."""
     method = "left_join" if left else "join"
     if not callable(key_fn):

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, Unpack, overload
 from pystreams.dsl import cogroup, session_windowed, table, windowed
 from pystreams.dsl.aggregates import declaring
 from pystreams.dsl.aggregates.declaring import declared, split
-from pystreams.dsl.context import StepContext
+from pystreams.dsl.context import StepPlace
 from pystreams.dsl.durations import Duration
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import AnyTimeWindows, StoreArguments, StoreName, StoreOptions
@@ -39,7 +39,7 @@ class KGroupedStream(Generic[K, V]):
     GroupedStreamAggregateBuilder.
     """
 
-    def __init__(self, place: StepContext, repartition: str | None) -> None:
+    def __init__(self, place: StepPlace, repartition: str | None) -> None:
         self._place = place
         self._repartition = repartition
         self._repartition_node: RepartitionGraphNode | None = None
@@ -245,11 +245,11 @@ class KGroupedStream(Generic[K, V]):
             place = self._repartitioned(spec.name, store_by_user)
         node = ProcessorGraphNode(name, operation, spec)
         place.add(node)
-        behind = StepContext(place.context, name, node, place.sources, key, shown or spec.value_serde)
+        behind = StepPlace(place.context, name, node, place.sources, key, shown or spec.value_serde)
         origin = AggregateOrigin(operation, history_ms=spec.history_ms)
         return table.KTable(behind, origin, spec, queryable=store_by_user)
 
-    def _repartitioned(self, store: str, store_by_user: bool) -> StepContext:
+    def _repartitioned(self, store: str, store_by_user: bool) -> StepPlace:
         """The place after the repartition topic. A topic with a name given by the user is shared by all
         aggregations."""
         place, given = self._place, self._repartition

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pystreams.dsl.context import StepContext
+from pystreams.dsl.context import StepPlace
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.serdes import TypeOrSerde, computed
 from pystreams.dsl.stream_join_methods import Joins
@@ -53,7 +53,7 @@ class Processing(Joins[K, V]):
         new_key = computed(key, f"the key that {name} forwards", locate(supplier), place.value)
         new_value = computed(value, f"the value that {name} forwards", locate(supplier), place.value)
         processed: Any = self._at(
-            StepContext(place.context, name, node, place.sources, new_key, new_value, needs_repartition=True)
+            StepPlace(place.context, name, node, place.sources, new_key, new_value, needs_repartition=True)
         )
         found: KStream[K2, V2] = processed
         return found

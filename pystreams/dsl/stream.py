@@ -8,7 +8,7 @@ from typing import Any, TypeVar, Unpack, overload
 
 from pystreams.dsl import branches, grouped, table
 from pystreams.dsl.annotations import Returned
-from pystreams.dsl.context import StepContext
+from pystreams.dsl.context import StepPlace
 from pystreams.dsl.expressions import step_function
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
@@ -239,7 +239,7 @@ class KStream(Processing[K, V]):
         value = common(one.value, two.value, f"the values that {name} merges")
         needs_repartition = one.needs_repartition or two.needs_repartition
         sources = one.sources | two.sources
-        return KStream(StepContext(one.context, name, node, sources, key, value, needs_repartition))
+        return KStream(StepPlace(one.context, name, node, sources, key, value, needs_repartition))
 
     def split(self, *, step: str | None = None) -> branches.BranchedKStream[K, V]:
         """Split the stream into branches: see ``BranchedKStream``. ``step`` is also the prefix of the branches'
@@ -364,7 +364,7 @@ class KStream(Processing[K, V]):
         operation = TableSource(store_name.name if store_name.by_user else None)
         node = ProcessorGraphNode(name, operation, spec)
         place.add(node)
-        behind = StepContext(place.context, name, node, place.sources, spec.key_serde, spec.value_serde)
+        behind = StepPlace(place.context, name, node, place.sources, spec.key_serde, spec.value_serde)
         return table.KTable(behind, TopicOrigin(operation, spec), spec, queryable=store_name.by_user)
 
     def group_by_key(
@@ -445,4 +445,4 @@ class KStream(Processing[K, V]):
         place = self._place
         node = ProcessorGraphNode(name, operation, changes_key=True)
         place.add(node)
-        return KStream(StepContext(place.context, name, node, place.sources, key, value, True))
+        return KStream(StepPlace(place.context, name, node, place.sources, key, value, True))

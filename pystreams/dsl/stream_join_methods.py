@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
 from pystreams.dsl import stream_joins, table, table_grace
-from pystreams.dsl.context import StepContext
+from pystreams.dsl.context import StepPlace
 from pystreams.dsl.durations import Duration
 from pystreams.dsl.global_table import GlobalKTable, joined_with_global, refuse_key_fn
 from pystreams.dsl.join_windows import JoinWindows
@@ -35,7 +35,7 @@ T = TypeVar("T")
 class Joins(Generic[K, V]):
     """Base class of ``KStream``: joins."""
 
-    def __init__(self, place: StepContext) -> None:
+    def __init__(self, place: StepPlace) -> None:
         self._place = place
         self._repartition_node: RepartitionGraphNode | None = None
 
@@ -372,9 +372,9 @@ class Joins(Generic[K, V]):
         serde = returned_by(
             value, f"the value that {name} computes", function, place.value, other._place.value
         )
-        return self._at(StepContext(place.context, name, node, sources, place.key, serde))
+        return self._at(StepPlace(place.context, name, node, sources, place.key, serde))
 
-    def _repartitioned_for_join(self, topic: str | None, key: AnySerde) -> StepContext:
+    def _repartitioned_for_join(self, topic: str | None, key: AnySerde) -> StepPlace:
         """The place after the repartition topic, whose keys have this serde. Unnamed joins share the topic, as in
         Java."""
         place = self._place
@@ -386,7 +386,7 @@ class Joins(Generic[K, V]):
             place.add(node)
         return self._behind(self._repartition_node, added=True)
 
-    def _behind(self, node: RepartitionGraphNode, *, added: bool = False) -> StepContext:
+    def _behind(self, node: RepartitionGraphNode, *, added: bool = False) -> StepPlace:
         """The place after a repartition topic, with the serdes that read it."""
         place = self._place
         if not added:
@@ -394,9 +394,9 @@ class Joins(Generic[K, V]):
         key, value = node.source.key_serde, node.source.value_serde
         assert key is not None
         assert value is not None
-        return StepContext(place.context, node.name, node, frozenset({node.name}), key, value)
+        return StepPlace(place.context, node.name, node, frozenset({node.name}), key, value)
 
-    def _at(self, place: StepContext) -> KStream[K, Any]:
+    def _at(self, place: StepPlace) -> KStream[K, Any]:
         """A stream of the same class that continues from another place."""
         made: Any = type(self)(place)
         found: KStream[K, Any] = made

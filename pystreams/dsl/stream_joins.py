@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from pystreams.dsl.context import Context, StepContext
+from pystreams.dsl.context import Context, StepPlace
 from pystreams.dsl.join_windows import JoinWindows
 from pystreams.dsl.materialized import StoreOptions
 from pystreams.dsl.operators.stateless import Forward
@@ -102,7 +102,7 @@ def joined(
     types: tuple[Any, Any],
     step: str | None,
     arguments: Mapping[str, Any],
-) -> StepContext:
+) -> StepPlace:
     """The place after ``this`` is joined with ``other``. ``types`` are the given types of keys and results.
 
     Source: KStreamImpl.doJoin, KStreamImplJoin.
@@ -154,7 +154,7 @@ def joined(
     )
     context.graph.add(node, left.node, right.node)
     value = returned_by(types[1], f"the value that {names.merge} computes", function, left.value, right.value)
-    return StepContext(context, names.merge, node, sources, key, value)
+    return StepPlace(context, names.merge, node, sources, key, value)
 
 
 def refuse_stream_arguments(method: str, windows: object, key: object, arguments: Mapping[str, Any]) -> None:
@@ -198,7 +198,7 @@ def _windows(method: str, windows: object) -> JoinWindows:
     )
 
 
-def _key_serde(this: StepContext, other: StepContext, method: str) -> AnySerde:
+def _key_serde(this: StepPlace, other: StepPlace, method: str) -> AnySerde:
     """The serde of the keys of both streams, which are compared by their bytes."""
     one, two = this.key, other.key
     if same_setting(one, two):

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from pystreams.dsl import table
-from pystreams.dsl.context import StepContext
+from pystreams.dsl.context import StepPlace
 from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
 from pystreams.dsl.operators.session_aggregate import SessionAggregate
 from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
@@ -153,7 +153,7 @@ def suppressed(
     )
     node = ProcessorGraphNode(name, operation, spec)
     place.add(node)
-    behind = StepContext(context, name, node, place.sources, place.key, place.value)
+    behind = StepPlace(context, name, node, place.sources, place.key, place.value)
     return table.KTable(behind, SuppressOrigin(operation, origin), None, queryable=False)
 
 

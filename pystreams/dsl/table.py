@@ -7,7 +7,7 @@ from typing import Any, TypeVar, Unpack, cast, overload
 
 from pystreams.dsl import stream, suppressed, table_grouped
 from pystreams.dsl.annotations import Returned
-from pystreams.dsl.context import StepContext
+from pystreams.dsl.context import StepPlace
 from pystreams.dsl.expressions import step_function
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
@@ -39,7 +39,7 @@ class KTable(TableJoins[K, V]):
 
     def __init__(
         self,
-        place: StepContext,
+        place: StepPlace,
         origin: TableOrigin,
         store: StoreSpec | None,
         *,
@@ -180,7 +180,7 @@ class KTable(TableJoins[K, V]):
         self._place.add(node)
         place = self._place
         result: stream.KStream[Any, V] = stream.KStream(
-            StepContext(place.context, name, node, place.sources, place.key, place.value)
+            StepPlace(place.context, name, node, place.sources, place.key, place.value)
         )
         return result if key_fn is None else result.select_key(key_fn, key=key)
 
@@ -235,7 +235,7 @@ class KTable(TableJoins[K, V]):
         what = f"that {name} computes"
         new_key = returned_by(key, f"the key {what}", function, place.value, part=Returned.KEY)
         new_value = returned_by(value, f"the value {what}", function, place.value, part=Returned.VALUE)
-        grouped = StepContext(place.context, name, node, place.sources, new_key, new_value)
+        grouped = StepPlace(place.context, name, node, place.sources, new_key, new_value)
         return table_grouped.KGroupedTable(grouped, repartition)
 
     def _draw_names(self, prefix: str, step: str | None, options: StoreOptions) -> tuple[str, str | None]:
@@ -258,7 +258,7 @@ class KTable(TableJoins[K, V]):
     ) -> KTable[K, Any]:
         node = ProcessorGraphNode(name, operation, store, connected)
         self._place.add(node)
-        place = StepContext(self._place.context, name, node, self._place.sources, key, value)
+        place = StepPlace(self._place.context, name, node, self._place.sources, key, value)
         # A table without a store and without store arguments is versioned if its parent is.
         own = None if store is None else store.history_ms
         history_ms = own if options.given else self._origin.history_ms

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystreams.dsl import table
-from pystreams.dsl.context import StepContext
+from pystreams.dsl.context import StepPlace
 from pystreams.dsl.durations import Duration, milliseconds
 from pystreams.dsl.origins import TableOrigin
 from pystreams.errors import TopologyError
@@ -20,9 +20,7 @@ def refuse_grace(method: str, other: object) -> None:
         )
 
 
-def buffer(
-    place: StepContext, join: str, step: str | None, origin: TableOrigin, grace: Duration
-) -> StoreSpec:
+def buffer(place: StepPlace, join: str, step: str | None, origin: TableOrigin, grace: Duration) -> StoreSpec:
     """The store for records of ``place`` that wait for ``grace`` before the step ``join``.
 
     Raises ``TopologyError`` if the table is not versioned, or keeps its versions for a shorter time. Source:

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, Unpack, overload
 
 from pystreams.dsl import table
 from pystreams.dsl.aggregates.declaring import refuse
-from pystreams.dsl.context import StepContext
+from pystreams.dsl.context import StepPlace
 from pystreams.dsl.keywords import suggests_keywords
 from pystreams.dsl.materialized import StoreArguments, StoreName, StoreOptions
 from pystreams.dsl.operators.table_aggregate import TableAggregate, TableReduce
@@ -35,7 +35,7 @@ class KGroupedTable(Generic[K, V]):
     Source: KGroupedTable, KGroupedTableImpl.
     """
 
-    def __init__(self, place: StepContext, repartition: str | None) -> None:
+    def __init__(self, place: StepPlace, repartition: str | None) -> None:
         self._place = place
         self._repartition = repartition
         self._repartition_node: RepartitionGraphNode | None = None
@@ -160,7 +160,7 @@ class KGroupedTable(Generic[K, V]):
         spec = options.key_value(store.name, self._place.key, value)
         node = ProcessorGraphNode(name, operation, spec)
         self._place.context.graph.add(node, middle)
-        place = StepContext(
+        place = StepPlace(
             self._place.context, name, node, frozenset({middle.name}), spec.key_serde, spec.value_serde
         )
         origin = AggregateOrigin(operation, history_ms=spec.history_ms)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pystreams.dsl import table
-from pystreams.dsl.context import StepContext
+from pystreams.dsl.context import StepPlace
 from pystreams.dsl.materialized import StoreOptions
 from pystreams.dsl.operators.table_join import TableJoin, TableJoinMerge
 from pystreams.dsl.operators.value_getter import JoinKind
@@ -74,7 +74,7 @@ def joined(
     )
     this._place.add(node)
     other._place.add(node)
-    place = StepContext(this._place.context, name, node, sources, key, value)
+    place = StepPlace(this._place.context, name, node, sources, key, value)
     history_ms = None if spec is None else spec.history_ms
     origin = JoinOrigin(this._origin, other._origin, joins, merge, history_ms=history_ms)
     return table.KTable(place, origin, spec, queryable=spec is not None)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import pystreams
 from pystreams.errors import StreamsError
+from tests.syntax import statements
 
 
 def normalized(text: str, *, folder: Path, test: Path) -> str:
@@ -39,20 +40,10 @@ def kinds_of_errors() -> set[str]:
     from: these are never raised themselves."""
     bases: dict[str, set[str]] = {}
     for path in Path(pystreams.__file__).parent.rglob("*.py"):
-        for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 bases[node.name] = {base.id for base in node.bases if isinstance(base, ast.Name)}
     kinds = {"StreamsError"}
     while more := {name for name, parents in bases.items() if parents & kinds} - kinds:
         kinds |= more
     return kinds
-
-
-def _statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """Also those within others; without a look at expressions, which are most of a tree."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for statements in ("body", "orelse", "finalbody", "handlers", "cases"):
-            waiting += getattr(node, statements, ())

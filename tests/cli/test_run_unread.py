@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.workers.test_workers import WORDCOUNT, counted, log, write_lines
-from tests.cli.workers.workers_kit import ROOT, children
+from tests.cli.workers.workers_kit import ROOT
+from tests.linux import children
 from tests.live.support import Log, eventually
 
 __all__ = ["log"]

@@ -18,6 +18,7 @@ from pystreams.record import NO_HEADERS, Headers
 from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
 from pystreams.serde import serde_for
+from tests.linux import fields_of
 
 #: Beside four busy processes on two cores what takes a second here takes ten. It costs nothing where all is well.
 TIMEOUT_S = 240.0
@@ -168,10 +169,7 @@ def freeze(pid: int) -> None:
 def _threads_in(pid: int) -> set[str]:
     """The states of a process' threads, as Linux names them."""
     with suppress(FileNotFoundError):  # A thread has just ended.
-        return {
-            (thread / "stat").read_text().rpartition(")")[2].split()[0]
-            for thread in Path(f"/proc/{pid}/task").iterdir()
-        }
+        return {fields_of(thread)[0] for thread in Path(f"/proc/{pid}/task").iterdir()}
     return {"?"}
 
 

@@ -23,8 +23,9 @@ from typer.main import get_group
 from pystreams.cli.commands.init import project_files
 from pystreams.cli.main import application_for
 from pystreams.serving.token import read_token
-from tests.cli.workers.workers_kit import WorkersRun, children
+from tests.cli.workers.workers_kit import WorkersRun
 from tests.kafka.server import free_port
+from tests.linux import children
 from tests.live.support import eventually
 from tests.package.build_kit import ROOT
 

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.syntax import statements
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "pystreams"
 
@@ -45,14 +47,10 @@ def relative(path: Path) -> str:
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """All of them, found without a look at expressions, which are most of a tree and hold none."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
+    """All of them: expressions hold none."""
+    for node in statements(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
-        for statements in ("body", "orelse", "finalbody", "handlers", "cases"):
-            waiting += getattr(node, statements, ())
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

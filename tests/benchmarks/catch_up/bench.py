@@ -22,7 +22,7 @@ from tests.benchmarks.kafka.outputs import read_output
 from tests.benchmarks.kafka.peers import PEERS, Command, Peer, Run
 from tests.benchmarks.kafka.processes import ProcessTree
 from tests.benchmarks.kafka.running import CLEAN_EXITS, RunFailedError, started, with_log
-from tests.cli.workers.workers_kit import children, command_line
+from tests.linux import children, command_line
 
 #: How far the inputs are read when a worker is killed.
 _KILL_AT = 0.4

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.linux import fields_of
+
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PROC = Path("/proc")
 #: How often the tree is looked through for new children, in readings.
@@ -46,12 +48,11 @@ class ProcessTree:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields after the command's name, which may hold anything; None if the process is gone."""
+    """The fields of a process; None if it is gone."""
     try:
-        text = (_PROC / str(pid) / "stat").read_text()
+        return fields_of(_PROC / str(pid))
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return text.rpartition(")")[2].split()
 
 
 def _usage(pid: int) -> Usage | None:

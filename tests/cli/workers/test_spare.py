@@ -10,7 +10,7 @@ import pytest
 from pystreams.cli.commands.workers.process import SPARE, WorkerProcess
 from pystreams.cli.commands.workers.spare import START_AFTER_MS, Spare
 from pystreams.clock import ManualClock
-from tests.cli.workers.workers_kit import alive
+from tests.linux import alive
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
+from tests.linux import alive, children, command_line, process_name
 from tests.live.support import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -118,39 +118,3 @@ class WorkersRun:
 
 
 Start = Callable[..., WorkersRun]
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has started, and that were not reaped."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if int(_after_name(each)[1]) == pid:
-                found.append(int(each.name))
-    return found
-
-
-def command_line(pid: int) -> list[str]:
-    """The arguments of a process; none if it is gone."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
-    return []
-
-
-def process_name(pid: int) -> str:
-    """The name of a process, which it may change; empty if it is gone."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
-
-
-def alive(pid: int) -> bool:
-    """True for a process that runs or is stopped; not for one that waits to be reaped."""
-    with suppress(OSError):
-        return _after_name(Path(f"/proc/{pid}"))[0] != "Z"
-    return False
-
-
-def _after_name(process: Path) -> list[str]:
-    """The state of a process, its parent, and what follows in Linux' line about it. Raises ``OSError``."""
-    return (process / "stat").read_text().rpartition(")")[2].split()

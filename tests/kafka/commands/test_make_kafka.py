@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.workers.workers_kit import ROOT, alive, children
+from tests.cli.workers.workers_kit import ROOT
 from tests.kafka.server import KafkaServer, free_port
+from tests.linux import alive, children
 from tests.live.support import eventually
 
 Run = Callable[..., subprocess.Popen[str]]

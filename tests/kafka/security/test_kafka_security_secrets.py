@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from pystreams.broker.port import TopicSpec
-from tests.cli.workers.workers_kit import WorkersRun, children, command_line
+from tests.cli.workers.workers_kit import WorkersRun
 from tests.kafka.secure_server import PASSWORD, USER, Certificates, SecureServer
 from tests.kafka.security.command_kit import command
 from tests.kafka.support import connect
+from tests.linux import children, command_line
 from tests.live.support import eventually
 from tests.serving.http_kit import get
 from tests.serving.routes_kit import all_answers

@@ -15,7 +15,7 @@ from pystreams.cli.terminal.logs import LogOptions
 #: The number of lines of a worker's log that are shown again if it dies without a reason.
 LAST_LINES: Final = 5
 
-#: The number of a process that is no worker yet.
+#: The number of a spare process, until it gets the job of a worker.
 SPARE: Final = 0
 
 _READ_BYTES: Final = 65_536

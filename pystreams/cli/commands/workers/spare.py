@@ -6,6 +6,7 @@ would take more than a second of this time. The process does not import the prog
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from pystreams.cli.commands.workers.process import WorkerProcess
@@ -23,29 +24,23 @@ class Spare:
         self._application = application
         self._clock = clock
         self._process: WorkerProcess | None = None
-        self._due_ms = clock.monotonic_ms() + START_AFTER_MS
+        self._wait()
 
     def tick(self) -> None:
         """Start the process if one is due. Called several times a second while a worker is static."""
-        if self._process is not None and self._process.exit_code() is not None:
-            self.close()
+        self._drop_if_dead()
         if self._process is None and self._clock.monotonic_ms() >= self._due_ms:
-            self._due_ms = self._clock.monotonic_ms() + START_AFTER_MS
-            try:
+            self._wait()
+            # If the system has no room for another process, workers start without it, only later.
+            with suppress(OSError):
                 self._process = WorkerProcess(self._application)
-            except OSError:
-                # The system has no room for another process. Workers start without it, only later.
-                return
 
     def take(self) -> WorkerProcess | None:
         """The process, which is the caller's from now on; None: there is none."""
+        self._drop_if_dead()
         process, self._process = self._process, None
-        if process is None:
-            return None
-        self._due_ms = self._clock.monotonic_ms() + START_AFTER_MS
-        if process.exit_code() is not None:
-            process.discard()
-            return None
+        if process is not None:
+            self._wait()
         return process
 
     def close(self) -> None:
@@ -53,4 +48,12 @@ class Spare:
         if self._process is not None:
             self._process.discard()
             self._process = None
-            self._due_ms = self._clock.monotonic_ms() + START_AFTER_MS
+            self._wait()
+
+    def _drop_if_dead(self) -> None:
+        if self._process is not None and self._process.exit_code() is not None:
+            self.close()
+
+    def _wait(self) -> None:
+        """The next process is due a while from now."""
+        self._due_ms = self._clock.monotonic_ms() + START_AFTER_MS
