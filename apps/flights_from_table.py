@@ -5,7 +5,8 @@
 
 Beside it the same application runs over the whole year, live, on a log of its own. At the end both have the same result
 for each airline and day. The order of the updates may differ: the table does not know which of two flights of the same
-hour came first. `make table-demo` runs it with Parquet. For Iceberg and Delta, Spark needs their package:
+hour came first. `make table-demo` runs it with Parquet, which needs no Spark. For Iceberg and Delta, Spark needs their
+package:
 
     python -m apps.flights_from_table --table iceberg --conf spark.jars.packages=PACKAGE
 """
@@ -50,7 +51,7 @@ def main(
         ".pystreams/table-demo"
     ),
     table: Annotated[Format, typer.Option(help="The format of the table.")] = Format.PARQUET,
-    master: Annotated[str, typer.Option(help="Spark's master.")] = "local[*]",
+    master: Annotated[str, typer.Option(help="Where the backfill runs.")] = "auto",
     conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark.")] = None,
 ) -> None:
     """Backfill ten months of flights from a table, go on live, and compare with a year that was live throughout."""
@@ -127,7 +128,8 @@ def write_table(table: Format, place: str, spark: Mapping[str, str], master: str
         pq.write_table(rows, Path(place) / "flights.parquet")
     else:
         try:
-            with spark_session(master, app_name="flights as a table", conf=spark) as session:
+            on = "local[*]" if master == "auto" else master
+            with spark_session(on, app_name="flights as a table", conf=spark) as session:
                 session.createDataFrame(rows).write.format(table).save(place)
         except (PySparkException, Py4JJavaError) as error:
             sys.exit(

@@ -266,9 +266,9 @@ SourceOption: TypeAlias = Annotated[
         metavar="[TOPIC=]KIND[:PLACE]",
         help="The source of a topic's history: [bold]kafka[/], [bold]embedded[/], or files in a folder: "
         "[bold]parquet:FOLDER[/], [bold]json:FOLDER[/], [bold]csv:FOLDER[/]; or an archive in a table: "
-        "[bold]delta:FOLDER[/], [bold]iceberg:CATALOG.NAMESPACE.TABLE[/]; or any table that Spark reads: "
-        "[bold]'table:NAME?key=COLUMN&timestamp=COLUMN'[/], also [bold]iceberg:[/], [bold]delta:[/], "
-        "[bold]orc:[/], [bold]jdbc:[/]. Without TOPIC: the source "
+        "[bold]delta:FOLDER[/], [bold]iceberg:CATALOG.NAMESPACE.TABLE[/]; or any table: "
+        "[bold]'parquet:FOLDER?key=COLUMN&timestamp=COLUMN'[/], and what Spark reads: [bold]table:NAME[/], "
+        "[bold]iceberg:[/], [bold]delta:[/], [bold]orc:[/], [bold]jdbc:[/]. Without TOPIC: the source "
         "of all other topics. May be repeated. Default: the log that the application runs on.",
         show_default=False,
         rich_help_panel=READS_PANEL,

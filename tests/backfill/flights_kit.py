@@ -41,7 +41,9 @@ def main() -> None:
     flights = flights_feed.read_flights(flights_feed.data_folder())[::STEP]
     for module in (flights_feed, flights_from_table):
         setattr(module, "read_flights", lambda _folder: flights)  # noqa: B010 - in the place of a function
-    flights_from_table.main(Path(folder), Format(table), "local[2]", conf)
+    flights_from_table.main(
+        Path(folder), Format(table), "auto" if table == Format.PARQUET else "local[2]", conf
+    )
 
 
 if __name__ == "__main__":

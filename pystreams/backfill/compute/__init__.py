@@ -4,7 +4,8 @@ From the whole to the single record:
 
 - ``driver``: begins or resumes a backfill and computes slice after slice. Begin here. ``incremental``
   continues an earlier one.
-- ``opening``: the sources that the user names, each as what an executor can read.
+- ``opening``: the sources that the user names, each as what an executor can read. ``staged_tables``: the records of
+  tables that are read without Spark, sorted for the tasks of a slice.
 - ``executor``: runs the tasks of a slice: ``inline`` in this process, ``workers.processes`` in several of them,
   ``spark.executor`` on Spark.
 - ``task``: the task function: one task of a slice, with the engine and the stores of the live application.

@@ -14,7 +14,7 @@ from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
-from pystreams.backfill.sources import DataFrameSource, LogAfter, Source, SparkTable
+from pystreams.backfill.sources import DataFrameSource, LogAfter, Reader, Source, SparkTable
 from pystreams.backfill.staging.port import Selection, Staged, Staging
 
 #: Called in the driver: task, records that it has processed so far, whether it has finished.
@@ -63,7 +63,7 @@ class SliceJob:
 
     title: str
     work: TaskWork
-    source: Source
+    source: Reader
     staging: Staged
     carried: CarriedState | None = None
 
@@ -85,9 +85,9 @@ class Executor(Protocol):
         partitions: int,
         after: LogAfter | None,
     ) -> Source:
-        """A DataFrame, and the log ``after`` it, as the source of a topic with ``partitions`` partitions. Raises
-        ``ConfigError`` for columns that do not fit, before anything is read, and if this executor cannot read
-        DataFrames."""
+        """A DataFrame or table, and the log ``after`` it, as the source of a topic with ``partitions`` partitions.
+        Raises ``ConfigError`` for columns that do not fit, before anything is read, and for a DataFrame or table that
+        this executor cannot read."""
         ...
 
     def staging(self, location: str) -> Staging:

@@ -18,7 +18,7 @@ from pystreams.backfill.exchange.rows import (
     running_maximum,
 )
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
-from pystreams.backfill.sources import Source
+from pystreams.backfill.sources import Reader
 from pystreams.clock import ManualClock
 from pystreams.engine.input.decoding import BatchDecoder
 from pystreams.engine.input.input_decoding import input_decoder
@@ -29,7 +29,7 @@ from pystreams.ids import TaskId, TopicPartition
 def external_queues(
     work: TaskWork,
     task: int,
-    source: Source,
+    source: Reader,
     carried: TaskOutcome,
     batch_rows: int | None = None,
     *,

@@ -23,7 +23,7 @@ from pystreams.backfill.application import LoadedApplication
 from pystreams.backfill.exchange.rows import record_batch
 from pystreams.backfill.local_disks import linked_copy
 from pystreams.backfill.plan.dependencies import runs_processor
-from pystreams.backfill.sources import Source
+from pystreams.backfill.sources import Reader
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.clock import ManualClock
 from pystreams.dsl.operators.global_table_join import GlobalTableJoin
@@ -47,7 +47,7 @@ class GlobalTables(Mapping[str, Any]):
         self,
         loaded: LoadedApplication,
         ranges: Iterable[InputRange],
-        source: Source | None,
+        source: Reader | None,
         cut_time_ms: int,
         *,
         shared: Path,
@@ -155,7 +155,7 @@ def _may_read(step: ProcessorNode) -> bool:
     return isinstance(step.operation, GlobalTableJoin) or runs_processor(step)
 
 
-def _fill(state: GlobalState, input: InputRange, source: Source | None) -> None:
+def _fill(state: GlobalState, input: InputRange, source: Reader | None) -> None:
     assert source is not None, "whoever runs tasks with global stores has the source of their topics"
     count = 0
     for rows in source.read(input):

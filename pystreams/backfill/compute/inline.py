@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,12 +21,16 @@ from pystreams.backfill.compute.external_input import external_queues
 from pystreams.backfill.compute.global_tables import clear_global_tables
 from pystreams.backfill.compute.joining import joined
 from pystreams.backfill.compute.shares import Share
+from pystreams.backfill.compute.staged_tables import clear_staged_tables, with_staged_tables
 from pystreams.backfill.compute.task import clear_left_stores, run_task
 from pystreams.backfill.exchange.order import QueueId, merged
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome, outcome_row
 from pystreams.backfill.locations import is_url, shown
 from pystreams.backfill.sources import BATCH_ROWS, DataFrameSource, LogAfter, Source, SparkTable
+from pystreams.backfill.sources.frames.arrow_topic import ArrowTopic, TableEncoding
+from pystreams.backfill.sources.frames.sorted_runs import Run
+from pystreams.backfill.sources.frames.table_then_log import TableThenLog
 from pystreams.backfill.staging.local import LocalStaging
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.errors import ConfigError
@@ -51,11 +55,14 @@ class InlineExecutor:
         partitions: int,
         after: LogAfter | None,
     ) -> Source:
-        raise ConfigError(
-            f"topic {topic} comes from a table that Spark reads, and this backfill runs without Spark",
-            hint="run it on Spark (executor=SparkExecutor(session); on the command line --master 'local[*]'), or read "
-            "the topic from a log or an archive",
-        )
+        if source.needs_spark:
+            raise ConfigError(
+                f"topic {topic} comes from a table that Spark reads, and this backfill runs without Spark",
+                hint="run it on Spark (executor=SparkExecutor(session); on the command line --master 'local[*]'), or "
+                "read the topic from plain Parquet, a log or an archive",
+            )
+        table = ArrowTopic(source, loaded, topic, partitions)
+        return table if after is None else TableThenLog(table, after)
 
     def staging(self, location: str) -> LocalStaging:
         if is_url(location):
@@ -67,8 +74,8 @@ class InlineExecutor:
         return LocalStaging(location, self.batch_rows)
 
     def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
-        with self._computing(job):
-            return [self.compute_task(job, task, report) for task in range(job.work.slice.tasks)]
+        with self._computing(job) as given:
+            return [self.compute_task(given, task, report) for task in range(job.work.slice.tasks)]
 
     def for_each_partition(
         self, staging: Staged, selection: Selection, function: PartitionFunction
@@ -104,16 +111,21 @@ class InlineExecutor:
         self.prepare_table(table, function.schema)
 
     @contextmanager
-    def _computing(self, job: SliceJob) -> Iterator[None]:
-        """Afterwards no temporary file is left of the tasks of a slice."""
+    def _computing(self, job: SliceJob) -> Iterator[SliceJob]:
+        """A slice as its tasks get it. Afterwards no temporary file is left of them."""
+        staging, slice = self._own(job.staging), job.work.slice.index
+        folder = staging.folder_of(slice)
         try:
-            yield
+            yield with_staged_tables(job, folder, self._encoded)
         finally:
-            staging, slice = self._own(job.staging), job.work.slice.index
             staging.drop_shares(slice)
-            folder = staging.folder_of(slice)
             clear_global_tables(folder)
             clear_left_stores(folder)
+            clear_staged_tables(folder)
+
+    def _encoded(self, encoding: TableEncoding, topic: str) -> Sequence[Sequence[Run]]:
+        """The runs of each piece of a table."""
+        return [encoding(number) for number in range(len(encoding.pieces))]
 
     def _own(self, staged: Staged) -> LocalStaging:
         return self.staging(staged.location).with_slices(staged.folders)

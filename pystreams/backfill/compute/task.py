@@ -29,7 +29,7 @@ from pystreams.backfill.exchange.rows import Arrow, Kind, of_kind, pc, place_of,
 from pystreams.backfill.exchange.store_entries import StoreEntry, store_rows
 from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome, outcome_row
 from pystreams.backfill.plan.slices import Slice
-from pystreams.backfill.sources import Source
+from pystreams.backfill.sources import Reader
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.clock import ManualClock
 from pystreams.dsl.operators.partial_columns import Combining
@@ -91,7 +91,7 @@ def run_task(
     *,
     work_dir: str | None = None,
     report: Callable[[int], None] | None = None,
-    source: Source | None = None,
+    source: Reader | None = None,
     share: Share | None = None,
 ) -> Iterator[Arrow]:
     """Run the task with number ``task``, or one share of it. Yields batches of ``EXCHANGE_SCHEMA``, each of one kind,
@@ -124,7 +124,7 @@ def _running(
     task: int,
     work_dir: str | None,
     report: Callable[[int], None],
-    source: Source | None,
+    source: Reader | None,
     share: Share | None,
 ) -> Iterator[_TaskRun]:
     """A task with a folder of its own."""

@@ -1,6 +1,7 @@
 """Sources: where history is read from. They are picklable, because each worker reads its own partitions.
 
-- ``source``: the interface of a source. Begin here. ``ranges``: the offsets that are read of a partition.
+- ``source``: the interface of a source, and the part of it that tasks need. Begin here. ``ranges``: the offsets that
+  are read of a partition.
 - ``logs``: Kafka and the embedded log. ``memory``: records of this process. ``by_topic``: several sources as one.
 - Archives in files: ``parquet_files``, ``csv_files`` and ``json_files``, with what they have in common
   (``file_source``, ``text_files``, ``file_columns``). ``folder``: files on this machine or in object stores.
@@ -21,7 +22,7 @@ from pystreams.backfill.sources.lake import DeltaArchive, IcebergArchive
 from pystreams.backfill.sources.logs import EmbeddedSource, KafkaSource, read_log
 from pystreams.backfill.sources.memory import MemorySource
 from pystreams.backfill.sources.parquet_files import ParquetSource
-from pystreams.backfill.sources.source import BATCH_ROWS, Source, within
+from pystreams.backfill.sources.source import BATCH_ROWS, Reader, Source, within
 
 __all__ = [
     "BATCH_ROWS",
@@ -36,6 +37,7 @@ __all__ = [
     "LogAfter",
     "MemorySource",
     "ParquetSource",
+    "Reader",
     "Remark",
     "Source",
     "SparkTable",

@@ -70,7 +70,7 @@ class ParquetSource(FileSource):
                 if self._may_have(_Statistics(parquet.metadata.row_group(group)), input)
             ]
             for batch in parquet.iter_batches(
-                _batch_rows(parquet.metadata),
+                batch_rows(parquet.metadata),
                 row_groups=groups,
                 columns=[name for name in wanted if name in there],
             ):
@@ -155,7 +155,7 @@ def _row_bytes(footer: Any) -> int:
     return max(1, int(sum(group.total_byte_size for group in groups) // max(footer.num_rows, 1)))
 
 
-def _batch_rows(footer: Any) -> int:
+def batch_rows(footer: Any) -> int:
     """How many rows to read at once: fewer of large ones."""
     return max(1, min(BATCH_ROWS, _BATCH_BYTES_MAX // _row_bytes(footer)))
 

@@ -16,13 +16,21 @@ BATCH_ROWS: Final = 10_000
 Span = tuple[int, int]
 
 
-class Source(Protocol):
-    """Topics with their records."""
+class Reader(Protocol):
+    """The part of a source that tasks need."""
 
     @property
     def description(self) -> str:
         """For people: ``Kafka at localhost:9092``, ``Parquet archive archive/``."""
         ...
+
+    def read(self, input: InputRange) -> Iterator[Arrow]:
+        """Batches of ``RECORD_SCHEMA`` in order of offsets; ends by position. Raises ``OffsetOutOfRangeError``."""
+        ...
+
+
+class Source(Reader, Protocol):
+    """Topics with their records."""
 
     @property
     def approximate(self) -> bool:
@@ -52,10 +60,6 @@ class Source(Protocol):
 
     def last_before(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, LastRecord]:
         """The last record before each offset, where it is found without reading much."""
-        ...
-
-    def read(self, input: InputRange) -> Iterator[Arrow]:
-        """Batches of ``RECORD_SCHEMA`` in order of offsets; ends by position. Raises ``OffsetOutOfRangeError``."""
         ...
 
 

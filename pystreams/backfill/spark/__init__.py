@@ -4,12 +4,12 @@
   Spark's Python workers.
 - ``staging``: slices as Parquet datasets. ``packing``: many rows in one row of Spark. ``arrow``: rows as Arrow on both
   sides. ``hadoop_folder``: small files on Spark's file systems.
-- ``frames``: DataFrames as sources, with ``frame_worker`` in Spark's workers; ``frame_then_log``: a DataFrame up to a
-  boundary, and the log behind it.
+- ``frames``: DataFrames as sources, with ``frame_worker`` in Spark's workers.
 - ``archive``: archives that Spark's workers write. ``datasource``: topics and stores as tables of Spark.
   ``appending``: tables of Iceberg and Delta that get records of a backfill.
 - ``access``: what a backfill needs of Spark beyond a session: ``classic``, with Spark's driver in this process, and
   ``connect``, with a server of Spark Connect.
-- ``session``: a Spark session for programs that have none. ``worker_python``: the Python of workers on this machine.
+- ``session``: a Spark session for programs that have none. ``worker_python``: the Python of workers on this machine;
+  ``worker_daemon``: what they are forked from.
   ``masters``: the names of masters. ``failures``: errors of Spark as errors for users.
 """

@@ -16,7 +16,7 @@ from pystreams.backfill.exchange.order import QueueId, in_order, merged
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome, outcome_row
 from pystreams.backfill.local_disks import local_folder
-from pystreams.backfill.sources import Source
+from pystreams.backfill.sources import Reader
 from pystreams.backfill.spark.packing import Packed, packed, unpacked
 from pystreams.backfill.workers.errors import sending_errors
 from pystreams.backfill.workers.progress import Reporter
@@ -35,7 +35,7 @@ class SliceCall:
     """
 
     work: TaskWork
-    source: Source
+    source: Reader
     carried: Mapping[int, bytes]
     frames: frozenset[str]
     exchanged: bool

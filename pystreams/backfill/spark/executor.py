@@ -27,13 +27,13 @@ from pystreams.backfill.compute.executor import (
 from pystreams.backfill.exchange.order import ORDER
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
-from pystreams.backfill.sources import DataFrameSource, LogAfter, Source, SparkTable, TopicSources
+from pystreams.backfill.sources import DataFrameSource, LogAfter, Reader, Source, SparkTable
+from pystreams.backfill.sources.frames.table_then_log import TableThenLog, table_topics, without
 from pystreams.backfill.spark import appending
 from pystreams.backfill.spark.access import access_to
 from pystreams.backfill.spark.arrow import mapped
 from pystreams.backfill.spark.calls import RESULT_DDL, PartitionCall, SliceCall, TableCall
 from pystreams.backfill.spark.failures import receiving_errors
-from pystreams.backfill.spark.frame_then_log import FrameThenLog
 from pystreams.backfill.spark.frames import FrameTopic
 from pystreams.backfill.spark.packing import PACKED_DDL
 from pystreams.backfill.spark.staging import SparkStaging
@@ -85,7 +85,7 @@ class SparkExecutor:
         after: LogAfter | None,
     ) -> Source:
         frame = FrameTopic(self._session, source, application, loaded, topic, partitions)
-        return frame if after is None else FrameThenLog(frame, after)
+        return frame if after is None else TableThenLog(frame, after)
 
     def staging(self, location: str) -> SparkStaging:
         return SparkStaging(self._session, location, self._access.folder(location))
@@ -141,12 +141,12 @@ class SparkExecutor:
         staged: dict[str, SparkStaging] = {}
         carried = () if job.carried is None else job.carried.outcomes
         try:
-            for topic, frame in _frames(job.source).items():
+            for topic, (frame, after) in _frames(job.source).items():
                 if topic not in {input.topic for input in one.inputs}:
                     continue
                 times = {task: outcome.partition_times.get(topic, -1) for task, outcome in enumerate(carried)}
                 staged[topic] = staging.with_slices({one.index: new_folder(one.index)})
-                staged[topic].write(one.index, frame.packed_rows(job.work, times))
+                staged[topic].write(one.index, frame.packed_rows(job.work, times, after))
             yield {topic: own.packed((one.index,), sql.lit(True)) for topic, own in staged.items()}
         finally:
             for own in staged.values():
@@ -169,7 +169,7 @@ class SparkExecutor:
         outcomes = () if carried is None else carried.outcomes
         call = SliceCall(
             job.work,
-            _for_workers(job.source),
+            without(_frames(job.source), job.source),
             {task: outcome.to_json() for task, outcome in enumerate(outcomes)},
             frozenset(frames),
             bool(given),
@@ -180,22 +180,13 @@ class SparkExecutor:
         return mapped(_exchanged(reduce(DataFrame.unionAll, given), one.tasks), call, PACKED_DDL)
 
 
-def _frames(source: Source) -> dict[str, FrameTopic | FrameThenLog]:
-    """The topics that come from DataFrames."""
-    if not isinstance(source, TopicSources):
-        return {}
+def _frames(source: Reader) -> dict[str, tuple[FrameTopic, LogAfter | None]]:
+    """The topics that come from DataFrames, each with the log behind it."""
     return {
-        topic: one for topic, one in source.by_topic.items() if isinstance(one, FrameTopic | FrameThenLog)
+        topic: (table, after)
+        for topic, (table, after) in table_topics(source).items()
+        if isinstance(table, FrameTopic)
     }
-
-
-def _for_workers(source: Source) -> Source:
-    """The sources that workers read by themselves."""
-    frames = _frames(source)
-    if not frames or not isinstance(source, TopicSources):
-        return source
-    own = {topic: one for topic, one in source.by_topic.items() if topic not in frames}
-    return TopicSources(own, source.otherwise)
 
 
 def _exchanged(rows: DataFrame, partitions: int) -> DataFrame:

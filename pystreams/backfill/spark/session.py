@@ -19,6 +19,9 @@ from pystreams.backfill.spark.masters import is_connect, with_retries
 #: default takes ten minutes.
 _CONNECT_RETRIES: Final = 4
 
+#: Workers on this machine run this very Python, which has pystreams.
+_DAEMON: Final = "pystreams.backfill.spark.worker_daemon"
+
 
 @contextmanager
 def spark_session(
@@ -49,6 +52,8 @@ def _stop(session: SparkSession) -> None:
 
 def _started(master: str, app_name: str, conf: Mapping[str, str]) -> SparkSession:
     settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", **conf}
+    if master.startswith("local"):
+        settings.setdefault("spark.python.daemon.module", _DAEMON)
     builder = SparkSession.builder.master(with_retries(master)).appName(app_name)
     for name, value in settings.items():
         builder = builder.config(name, value)

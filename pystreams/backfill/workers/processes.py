@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,8 @@ from pystreams.backfill.compute.inline import InlineExecutor
 from pystreams.backfill.compute.shares import NotCutError, Share, shares_of
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.locations import shown
+from pystreams.backfill.sources.frames.arrow_topic import TableEncoding
+from pystreams.backfill.sources.frames.sorted_runs import Run
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.backfill.workers.errors import WorkerError, error_in, sending_errors
 from pystreams.backfill.workers.progress import Reporter, listening
@@ -79,8 +81,8 @@ class ProcessExecutor(InlineExecutor):
         parts = [part for task in tasks for part in _parts(task, shares.get(task))]
         if self._count(len(parts)) == 1:
             return super(ProcessExecutor, self).compute(job, report)
-        with self._computing(job), listening(_HERE, _HERE, report) as reporter:
-            call = _TaskCall(job, self.batch_rows, reporter)
+        with self._computing(job) as given, listening(_HERE, _HERE, report) as reporter:
+            call = _TaskCall(given, self.batch_rows, reporter)
             done = self._for_each(call, parts, job.title)
             found = {part.task: one for part, one in zip(parts, done, strict=True) if part.share is None}
             refused = {part.task: one.why for part, one in zip(parts, done, strict=True) if one.why}
@@ -107,6 +109,11 @@ class ProcessExecutor(InlineExecutor):
             return super(ProcessExecutor, self).for_each_partition(staging, selection, function)
         call = _PartitionCall(staging, selection, function)
         return self._for_each(call, range(selection.partitions), selection.topic)
+
+    def _encoded(self, encoding: TableEncoding, topic: str) -> Sequence[Sequence[Run]]:
+        if self._count(len(encoding.pieces)) == 1:
+            return super(ProcessExecutor, self)._encoded(encoding, topic)
+        return self._for_each(_EncodingCall(encoding), range(len(encoding.pieces)), topic)
 
     def _count(self, tasks: int) -> int:
         return min(self.processes or cpu_count(), tasks)
@@ -214,6 +221,17 @@ class _TaskCall:
             except NotCutError as error:
                 return _Done(b"", str(error))
         return _Done(outcome.to_json())
+
+
+@dataclass(frozen=True, slots=True)
+class _EncodingCall:
+    """Encodes one piece of a table."""
+
+    encoding: TableEncoding
+
+    def __call__(self, number: int) -> list[Run]:
+        with sending_errors():
+            return self.encoding(number)
 
 
 @dataclass(frozen=True, slots=True)

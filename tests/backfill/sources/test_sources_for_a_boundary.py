@@ -65,10 +65,10 @@ def test_a_table_needs_the_name_of_its_topic() -> None:
     assert "name the topic: sources={'orders': DataFrameSource(...)}" in told
 
 
-def test_what_is_no_dataframe_of_spark_is_told() -> None:
+def test_what_is_neither_a_dataframe_nor_a_table_is_told() -> None:
     with pytest.raises(ConfigError) as raised:
-        DataFrameSource(pa.table({"at": [1]}), timestamp="at")
-    assert "it was given a pyarrow.Table" in str(raised.value)
-    assert "spark.createDataFrame(frame)" in str(raised.value)
+        DataFrameSource([{"at": 1}], timestamp="at")
+    assert "it was given a list" in str(raised.value)
+    assert "make one of it: pandas.DataFrame(rows)" in str(raised.value)
     with pytest.raises(ConfigError, match=r"SparkTable\('parquet', '/lake/orders'\)"):
         DataFrameSource("/lake/orders", timestamp="at")

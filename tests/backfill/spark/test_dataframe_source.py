@@ -1,25 +1,28 @@
-"""The rows of a DataFrame are the records of a topic: with the bytes, partitions and order that producers would have
-given them."""
+"""The rows of a DataFrame or table are the records of a topic, whoever reads it: with the bytes, partitions and order
+that producers would have given them."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as sql
 
-from pystreams.app import App
 from pystreams.backfill.api import backfill, plan_backfill
 from pystreams.backfill.compute.driver import run
+from pystreams.backfill.compute.executor import Executor
+from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.exchange.rows import pc
 from pystreams.backfill.handover.hand_over import hand_over
-from pystreams.backfill.sources import DataFrameSource, EmbeddedSource, MemorySource
+from pystreams.backfill.sources import DataFrameSource, EmbeddedSource, MemorySource, SparkTable
 from pystreams.backfill.spark.arrow import mapped
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.errors import ConfigError, OffsetOutOfRangeError, StateError
@@ -27,87 +30,51 @@ from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 from pystreams.times import show_time
 from tests.backfill.kit import everything
+from tests.backfill.orders import (
+    BEGIN,
+    ORDERS,
+    Order,
+    in_order,
+    milliseconds,
+    revenue,
+    some_orders,
+    table_of,
+)
 from tests.backfill.programs import history, word_count
 from tests.backfill.twins import Twins
 from tests.live.support import Line, Log, run_to_the_end
 
-BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
+
+@dataclass
+class Reader:
+    """Whoever reads tables: ``frame`` makes a table one that the executor reads."""
+
+    frame: Callable[[pa.Table], Any]
+    executor: Executor
 
 
-class Item(msgspec.Struct):
-    name: str
-    pieces: int
+@pytest.fixture(params=["Spark", "memory", "Parquet"])
+def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Reader:
+    if request.param == "Spark":
+        spark = request.getfixturevalue("spark")
+        return Reader(spark.createDataFrame, request.getfixturevalue("executor"))
+    if request.param == "memory":
+        return Reader(lambda table: table, InlineExecutor())
+    numbers = count()
+    return Reader(lambda table: in_files(table, tmp_path / f"table-{next(numbers)}"), InlineExecutor())
 
 
-class Order(msgspec.Struct):
-    customer: str
-    price: Decimal
-    at: int
-    items: list[Item]
-    labels: dict[str, str]
-    note: str | None = None
-
-
-def revenue(**settings: Any) -> App:
-    """Pieces by item: with a repartition."""
-    app = App("shop", statestore_cache_max_bytes=0, **settings)
-    orders = app.stream("orders", key=str, value=Order)
-    orders.group_by_key().count(name="orders-of")
-    (
-        orders.flat_map_values(lambda order: order.items)
-        .select_key(lambda key, item: item.name, key=str)
-        .group_by_key(value=Item)
-        .aggregate(int, lambda total, item: total + item.pieces, value=int, name="pieces")
-        .to_stream()
-        .to("totals")
-    )
-    return app
-
-
-def some_orders(seed: int, count: int = 60) -> list[Order]:
-    chance = random.Random(seed)
-    return [
-        Order(
-            customer=f"c{chance.randrange(9)}",
-            price=Decimal(chance.randrange(10_000)) / 100,
-            at=int(BEGIN.timestamp() * 1000) + chance.randrange(40) * 60_000,
-            items=[Item(chance.choice("abc"), chance.randrange(1, 5)) for _ in range(chance.randrange(3))],
-            labels={"by": chance.choice(["web", "phone"])},
-            note=chance.choice([None, "gift"]),
-        )
-        for _ in range(count)
-    ]
-
-
-def frame_of(spark: Any, orders: list[Order]) -> Any:
-    """The orders as a table, in any order."""
-    rows = [
-        (o.customer, o.price.quantize(Decimal("0.01")), BEGIN + timedelta(milliseconds=o.at - _ms(BEGIN)),
-         [(i.name, i.pieces) for i in o.items], o.labels, o.note)
-        for o in orders
-    ]  # fmt: skip
-    schema = (
-        "customer string, price decimal(10,2), at timestamp, items array<struct<name: string, pieces: int>>, "
-        "labels map<string, string>, note string"
-    )
-    return spark.createDataFrame(rows, schema)
-
-
-def in_order(orders: list[Order]) -> list[tuple[str, Order, int]]:
-    """As records, in the order that is promised: by timestamp, ties by the bytes of key and value."""
-    encode = msgspec.json.encode
-    for order in orders:
-        order.price = order.price.quantize(Decimal("0.01"))
-    ordered = sorted(orders, key=lambda order: (order.at, order.customer.encode(), encode(order)))
-    return [(order.customer, order, order.at) for order in ordered]
-
-
-def _ms(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
+def in_files(table: pa.Table, folder: Path) -> SparkTable:
+    """A table as two files, the second one with several row groups."""
+    folder.mkdir()
+    half = table.num_rows // 2
+    pq.write_table(table.slice(0, half), folder / "part-0.parquet")
+    pq.write_table(table.slice(half), folder / "part-1.parquet", row_group_size=5)
+    return SparkTable("parquet", str(folder))
 
 
 def test_rows_give_what_the_same_records_in_a_log_give(
-    spark: Any, executor: SparkExecutor, tmp_path: Path, new_log: Callable[[str], Log]
+    reader: Reader, tmp_path: Path, new_log: Callable[[str], Log]
 ) -> None:
     seed = 5
     orders = some_orders(seed)
@@ -117,12 +84,12 @@ def test_rows_give_what_the_same_records_in_a_log_give(
     from_log = backfill(
         revenue(), sources=EmbeddedSource(str(log.path / "log.db")), staging=tmp_path / "log-staging"
     )
-    source = DataFrameSource(frame_of(spark, orders), key="customer", timestamp="at")
+    source = DataFrameSource(reader.frame(table_of(orders)), key="customer", timestamp="at")
     from_rows = backfill(
         revenue(),
         sources={"orders": source},
         staging=tmp_path / "staging",
-        executor=executor,
+        executor=reader.executor,
         partitions={"orders": 3, "totals": 3},
     )
     assert everything(from_rows) == everything(from_log)
@@ -140,29 +107,39 @@ def exact(frame: Any, **columns: Any) -> DataFrameSource:
     )
 
 
-def archived(spark: Any, partitions: Sequence[Sequence[Line]]) -> Any:
+def archived(partitions: Sequence[Sequence[Line]]) -> pa.Table:
     """A topic's history as the rows of a table with offsets, in any order."""
     rows = [
-        (line.key, line.value, line.timestamp, partition, offset)
+        {
+            "key": line.key,
+            "value": line.value,
+            "at": line.timestamp,
+            "part": partition,
+            "place": offset,
+        }
         for partition, lines in enumerate(partitions)
         for offset, line in enumerate(lines)
     ]
     random.Random(3).shuffle(rows)
-    return spark.createDataFrame(rows, "key binary, value binary, at bigint, part int, place bigint")
+    types = [pa.binary(), pa.binary(), pa.int64(), pa.int32(), pa.int64()]
+    names = ("key", "value", "at", "part", "place")
+    return pa.Table.from_pylist(rows, pa.schema(list(zip(names, types, strict=True))))
 
 
 def test_with_offsets_a_live_application_goes_on_as_if_it_had_been_live(
-    spark: Any, executor: SparkExecutor, tmp_path: Path, new_log: Callable[[str], Log]
+    reader: Reader, tmp_path: Path, new_log: Callable[[str], Log]
 ) -> None:
     twins = Twins(new_log, seed=11)
     handed = twins.handed
     # The table has later records, too: the cut leaves them out.
-    sources = {topic: exact(archived(spark, lines), partitions=2) for topic, lines in twins.past.items()}
+    sources = {
+        topic: exact(reader.frame(archived(lines)), partitions=2) for topic, lines in twins.past.items()
+    }
     result = backfill(
         twins.app,
         sources=sources,
         staging=tmp_path / "staging",
-        executor=executor,
+        executor=reader.executor,
         partitions={"sums": 2},
         until=twins.at,
     )
@@ -170,14 +147,15 @@ def test_with_offsets_a_live_application_goes_on_as_if_it_had_been_live(
     twins.go_on_alike()
 
 
-def test_holes_between_offsets_stay_where_they_are(
-    spark: Any, executor: SparkExecutor, tmp_path: Path
-) -> None:
+def test_holes_between_offsets_stay_where_they_are(reader: Reader, tmp_path: Path) -> None:
     past = history("word count", 3, 2)
     times = sorted(line.timestamp for lines in past["lines"] for line in lines)
-    frame = (
-        archived(spark, past["lines"]).where("place % 3 <> 1").withColumn("place", sql.expr("place * 2 + 5"))
-    )
+    rows = [
+        row | {"place": row["place"] * 2 + 5}
+        for row in archived(past["lines"]).to_pylist()
+        if row["place"] % 3 != 1
+    ]
+    frame = reader.frame(pa.Table.from_pylist(rows, archived([]).schema))
     kept = {
         TopicPartition("lines", p): [
             (offset * 2 + 5, line) for offset, line in enumerate(lines) if offset % 3 != 1
@@ -202,20 +180,20 @@ def test_holes_between_offsets_stay_where_they_are(
         word_count(), sources=MemorySource({"lines": 2}, batches), staging=tmp_path / "inline",
         until=times[len(times) // 2],
     )  # fmt: skip
-    on_spark = backfill(
-        word_count(), sources={"lines": exact(frame, partitions=2)}, staging=tmp_path / "spark",
-        executor=executor, until=times[len(times) // 2],
+    of_table = backfill(
+        word_count(), sources={"lines": exact(frame, partitions=2)}, staging=tmp_path / "table",
+        executor=reader.executor, until=times[len(times) // 2],
     )  # fmt: skip
-    assert [one for one in on_spark.manifest.inputs if one.start != 5] == []
-    assert on_spark.manifest.inputs == inline.manifest.inputs
-    assert everything(on_spark) == everything(inline)
+    assert [one for one in of_table.manifest.inputs if one.start != 5] == []
+    assert of_table.manifest.inputs == inline.manifest.inputs
+    assert everything(of_table) == everything(inline)
 
 
 # Tables whose records are in the log from a boundary on
 
 
 def test_before_a_boundary_records_come_from_the_table_and_then_from_the_log(
-    spark: Any, executor: SparkExecutor, tmp_path: Path, new_log: Callable[[str], Log]
+    reader: Reader, tmp_path: Path, new_log: Callable[[str], Log]
 ) -> None:
     orders = in_order(some_orders(8))
     boundary = orders[35][2]
@@ -234,7 +212,7 @@ def test_before_a_boundary_records_come_from_the_table_and_then_from_the_log(
     live.write("orders", [*before, *(one for one in shuffled if one[2] >= boundary)], value=Order)
     run_to_the_end(live, app[live])
     # The table has later records than the boundary, too.
-    table = frame_of(spark, [order for _, order, _ in orders])
+    table = reader.frame(table_of([order for _, order, _ in orders]))
     result = backfill(
         app[log],
         sources={
@@ -243,7 +221,7 @@ def test_before_a_boundary_records_come_from_the_table_and_then_from_the_log(
         },
         boundary=boundary,
         staging=tmp_path / "staging",
-        executor=executor,
+        executor=reader.executor,
         partitions={"totals": 2},
     )
     hand_over(result, log.broker, emit=True)
@@ -255,35 +233,35 @@ def test_before_a_boundary_records_come_from_the_table_and_then_from_the_log(
 
 
 def test_a_log_that_begins_after_the_boundary_is_refused(
-    spark: Any, executor: SparkExecutor, new_log: Callable[[str], Log]
+    reader: Reader, new_log: Callable[[str], Log]
 ) -> None:
     log = new_log("log")
     log.create("orders", partitions=1)
     log.write("orders", in_order(some_orders(8)), value=Order)
     log.admin.delete_records({TopicPartition("orders", 0): 5})
     sources = {
-        "orders": DataFrameSource(frame_of(spark, some_orders(8)), key="customer", timestamp="at"),
+        "orders": DataFrameSource(reader.frame(table_of(some_orders(8))), key="customer", timestamp="at"),
         "*": EmbeddedSource(str(log.path / "log.db")),
     }
     with pytest.raises(
         OffsetOutOfRangeError, match="may have lost records of orders-0 after the boundary"
     ) as refused:
-        plan_backfill(revenue(), sources=sources, boundary=_ms(BEGIN), executor=executor)
+        plan_backfill(revenue(), sources=sources, boundary=milliseconds(BEGIN), executor=reader.executor)
     assert str(refused.value).endswith(
         "so retention may have deleted others from after the boundary\n"
         "  next: choose a boundary that is later than the first record of the log"
     )
 
 
-def bounded(spark: Any, log: Log, orders: list[Order]) -> dict[str, Any]:
+def bounded(reader: Reader, log: Log, orders: list[Order]) -> dict[str, Any]:
     return {
-        "orders": DataFrameSource(frame_of(spark, orders), key="customer", timestamp="at"),
+        "orders": DataFrameSource(reader.frame(table_of(orders)), key="customer", timestamp="at"),
         "*": EmbeddedSource(str(log.path / "log.db")),
     }
 
 
 def test_rows_of_the_table_that_a_younger_log_lacks_are_refused(
-    spark: Any, executor: SparkExecutor, new_log: Callable[[str], Log]
+    reader: Reader, new_log: Callable[[str], Log]
 ) -> None:
     orders = some_orders(8)
     ordered = in_order(orders)
@@ -293,15 +271,17 @@ def test_rows_of_the_table_that_a_younger_log_lacks_are_refused(
     log.write("orders", [*ordered[35:45], *ordered[30:35], *ordered[45:]], value=Order)
     with pytest.raises(OffsetOutOfRangeError, match="orders would be lost behind the boundary") as refused:
         plan_backfill(
-            revenue(), sources=bounded(spark, log, orders), boundary=ordered[10][2], executor=executor
+            revenue(),
+            sources=bounded(reader, log, orders),
+            boundary=ordered[10][2],
+            executor=reader.executor,
         )
     assert f"the table has some from {show_time(ordered[10][2])} on" in str(refused.value)
     assert f"the first record of the log is of {show_time(ordered[30][2])}" in str(refused.value)
 
 
 def test_what_is_at_the_boundary_is_told_and_stays_with_the_result(
-    spark: Any,
-    executor: SparkExecutor,
+    reader: Reader,
     tmp_path: Path,
     new_log: Callable[[str], Log],
     caplog: pytest.LogCaptureFixture,
@@ -311,11 +291,13 @@ def test_what_is_at_the_boundary_is_told_and_stays_with_the_result(
     log = new_log("log")
     log.create("orders", "totals", partitions=2)
     boundary = datetime(2024, 3, 5, tzinfo=UTC)
-    log.write("orders", [(order.customer, order, _ms(boundary)) for order in orders[:10]], value=Order)
+    log.write(
+        "orders", [(order.customer, order, milliseconds(boundary)) for order in orders[:10]], value=Order
+    )
     given: dict[str, Any] = {
-        "sources": bounded(spark, log, orders),
+        "sources": bounded(reader, log, orders),
         "staging": tmp_path / "staging",
-        "executor": executor,
+        "executor": reader.executor,
     }
     result = backfill(revenue(), boundary=boundary, **given)
     rows = f"60 rows, {show_time(in_order(orders)[0][2])} to {show_time(last)}"
@@ -335,77 +317,106 @@ def test_what_is_at_the_boundary_is_told_and_stays_with_the_result(
 # What is refused
 
 
-def planned(spark: Any, frame: Any, executor: Any = None, **columns: Any) -> Any:
+def planned(table: Any, executor: Executor | None = None, **columns: Any) -> Any:
     columns = {"key": "customer", "timestamp": "at", "partitions": 2, **columns}
-    return plan_backfill(revenue(), sources={"orders": DataFrameSource(frame, **columns)}, executor=executor)
+    return plan_backfill(revenue(), sources={"orders": DataFrameSource(table, **columns)}, executor=executor)
 
 
-def test_a_table_that_does_not_fit_is_refused_before_it_is_read(spark: Any, executor: SparkExecutor) -> None:
-    never = sql.raise_error(sql.lit("this row was read")).cast("double")
-    frame = frame_of(spark, some_orders(1)).withColumn("price", never).drop("items")
+def test_a_table_that_does_not_fit_is_refused(reader: Reader) -> None:
+    table = table_of(some_orders(1))
+    prices = table.column("price").cast(pa.float64())
+    table = table.set_column(1, "price", prices).drop_columns(["items"])
     with pytest.raises(ConfigError) as refused:
-        planned(spark, frame, executor)
+        planned(reader.frame(table), reader.executor)
     assert "there is no column items, which Order needs" in str(refused.value)
     assert "column price is double, but the type wants Decimal" in str(refused.value)
 
 
-def test_a_table_is_not_read_without_spark(spark: Any) -> None:
+def test_a_table_that_does_not_fit_is_not_read_by_spark(spark: Any, executor: SparkExecutor) -> None:
+    never = sql.raise_error(sql.lit("this row was read")).cast("double")
+    # Spark computes the columns of rows that it has in memory when it plans.
+    frame = spark.createDataFrame(table_of(some_orders(1))).repartition(1).withColumn("price", never)
+    with pytest.raises(ConfigError, match="column price is double, but the type wants Decimal"):
+        planned(frame, executor)
+
+
+def test_a_dataframe_of_spark_is_not_read_without_spark(spark: Any) -> None:
     with pytest.raises(ConfigError, match="orders comes from a table that Spark reads"):
-        planned(spark, frame_of(spark, some_orders(1)))
+        planned(spark.createDataFrame(table_of(some_orders(1))))
 
 
-def test_the_number_of_partitions_must_be_known(spark: Any, executor: SparkExecutor) -> None:
+def test_the_number_of_partitions_must_be_known(reader: Reader) -> None:
     with pytest.raises(ConfigError, match="number of partitions of topic orders is not known"):
-        planned(spark, frame_of(spark, some_orders(1)), executor, partitions=None)
+        planned(reader.frame(table_of(some_orders(1))), reader.executor, partitions=None)
 
 
-def test_rows_that_cannot_be_records_are_counted(spark: Any, executor: SparkExecutor) -> None:
+def test_rows_that_cannot_be_records_are_counted(reader: Reader) -> None:
     columns = {"value": "customer", "partition": "part", "offset": "place"}
-    rows = [(b"a", *one) for one in [(None, 0, 0), (5, 7, 1), (5, None, 2), (5, 1, None), (-1, 1, 3)]]
-    frame = spark.createDataFrame(rows, "customer binary, at bigint, part int, place bigint")
+    places = [(None, 0, 0), (5, 7, 1), (5, None, 2), (5, 1, None), (-1, 1, 3)]
+    times, parts, offsets = zip(*places, strict=True)
+    table = pa.table(
+        {
+            "customer": pa.array([b"a"] * len(places), pa.binary()),
+            "at": pa.array(times, pa.int64()),
+            "part": pa.array(parts, pa.int32()),
+            "place": pa.array(offsets, pa.int64()),
+        }
+    )
     with pytest.raises(ConfigError) as refused:
-        planned(spark, frame, executor, **columns)
+        planned(reader.frame(table), reader.executor, **columns)
     assert (
         "2 rows have no timestamp, or one before 1970; 1 rows have no partition; 1 rows have no offset; "
         "there are rows of the partitions 7, of 2"
     ) in str(refused.value)
 
 
-def test_nulls_where_the_type_has_none_are_counted(spark: Any, executor: SparkExecutor) -> None:
+def test_nulls_where_the_type_has_none_are_counted(reader: Reader) -> None:
     late = BEGIN + timedelta(minutes=20)
-    frame = frame_of(spark, orders := some_orders(1)).withColumn(
-        "price", sql.when(sql.col("at") >= late, None).otherwise(sql.col("price"))
-    )
-    lacking = sum(order.at >= _ms(late) for order in orders)
+    rows = table_of(orders := some_orders(1)).to_pylist()
+    for row in rows:
+        row["price"] = None if row["at"] >= late else row["price"]
+    lacking = sum(order.at >= milliseconds(late) for order in orders)
     with pytest.raises(ConfigError) as refused:
-        planned(spark, frame, executor)
+        planned(reader.frame(pa.Table.from_pylist(rows, ORDERS)), reader.executor)
     assert str(refused.value).splitlines()[2].endswith(f"{lacking} rows have no price, which cannot be null")
 
 
-def test_an_offset_that_is_there_twice_is_refused(
-    spark: Any, executor: SparkExecutor, tmp_path: Path
-) -> None:
-    frame = archived(spark, history("word count", 3, 1)["lines"])
-    sources = {"lines": exact(frame.unionAll(frame.where("place = 2")), partitions=1)}
+def test_an_offset_that_is_there_twice_is_refused(reader: Reader, tmp_path: Path) -> None:
+    table = archived(history("word count", 3, 1)["lines"])
+    again = table.filter(pc.equal(table.column("place"), 2))
+    sources = {"lines": exact(reader.frame(pa.concat_tables([table, again])), partitions=1)}
     with pytest.raises(ConfigError, match="the table holds an offset of lines-0 twice"):
-        backfill(word_count(), sources=sources, staging=tmp_path / "staging", executor=executor)
+        backfill(word_count(), sources=sources, staging=tmp_path / "staging", executor=reader.executor)
 
 
-def test_a_table_that_changes_while_it_is_read_is_noticed(
+def test_a_table_that_changes_while_spark_reads_it_is_noticed(
     spark: Any, executor: SparkExecutor, tmp_path: Path
 ) -> None:
     size = tmp_path / "size"
     size.write_text("3")
 
-    def rows(batches: Iterator[Any]) -> Iterator[Any]:
+    def given(batches: Iterator[Any]) -> Iterator[Any]:
         for _ in batches:
-            count = int(size.read_text())
-            columns = [pa.array([b"a"] * count), pa.array(range(count), pa.int64())]
+            rows = int(size.read_text())
+            columns = [pa.array([b"a"] * rows), pa.array(range(rows), pa.int64())]
             yield pa.record_batch(columns, ["customer", "at"])
 
-    frame = mapped(spark.range(1), rows, "customer binary, at bigint")
+    frame = mapped(spark.range(1), given, "customer binary, at bigint")
     source = DataFrameSource(frame, key="customer", value="customer", timestamp="at", partitions=1)
     plan = plan_backfill(revenue(), sources={"orders": source}, executor=executor)
     size.write_text("4")
     with pytest.raises(StateError, match="the table has changed while records of orders-0 were read"):
         run(plan, executor, str(tmp_path / "staging"))
+
+
+def test_files_that_change_while_they_are_read_are_noticed(tmp_path: Path) -> None:
+    table = pa.table({"word": pa.array([b"a"] * 4), "at": pa.array(range(4), pa.int64())})
+    files = in_files(table, tmp_path / "table")
+    sources = {"lines": DataFrameSource(files, value="word", timestamp="at", partitions=1)}
+    plan = plan_backfill(word_count(), sources=sources)
+    pq.write_table(table, tmp_path / "table" / "part-1.parquet")
+    with pytest.raises(
+        StateError, match="the table has changed while records of lines-0 were read"
+    ) as raised:
+        run(plan, InlineExecutor(), str(tmp_path / "staging"))
+    assert "it had 4 of them when the backfill was planned, now it has 6" in str(raised.value)

@@ -12,7 +12,7 @@ from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.backfill.sources import DataFrameSource, EmbeddedSource
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.errors import ConfigError, OffsetOutOfRangeError
-from tests.backfill.spark.test_dataframe_source import Order, frame_of, in_order, revenue, some_orders
+from tests.backfill.orders import Order, in_order, revenue, some_orders, table_of
 from tests.backfill.verification.verification_kit import NewLog
 from tests.live.support import Log, run_to_the_end
 
@@ -31,7 +31,7 @@ def log(new_log: NewLog) -> Log:
 
 
 def sources(spark: Any, log: Log) -> dict[str, Any]:
-    table = frame_of(spark, [order for _, order, at in ORDERS if at < BOUNDARY])
+    table = spark.createDataFrame(table_of([order for _, order, at in ORDERS if at < BOUNDARY]))
     return {
         "orders": DataFrameSource(table, key="customer", timestamp="at"),
         "*": EmbeddedSource(str(log.path / "log.db")),

@@ -32,3 +32,10 @@ def test_partition_and_offset_make_it_exact() -> None:
     assert table.frame == SparkTable("parquet", "/lake/orders")
     assert (table.key, table.value, table.partitions) == (None, None, None)
     assert table.exact
+
+
+def test_only_plain_files_of_parquet_need_no_spark() -> None:
+    assert not opened("parquet:/lake/orders?timestamp=at").needs_spark
+    assert opened("parquet:/lake/orders?timestamp=at&mergeSchema=true").needs_spark
+    assert opened("delta:/lake/orders?timestamp=at").needs_spark
+    assert opened("csv:/lake/orders?timestamp=at&header=true").needs_spark

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import loky
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pystreams import open_log
@@ -95,3 +97,14 @@ def test_a_task_that_fails_in_a_process_is_explained_as_in_this_one(folder, pyst
     assert "ZeroDivisionError" in here.err
     explained = [told.err[told.err.index("Error:") :] for told in (here, several)]
     assert explained[0] == explained[1]
+
+
+def test_a_table_of_plain_parquet_needs_no_spark(folder, pystreams, wordcount):
+    (folder / "words").mkdir()
+    lines = pa.table({"line": ["tea and toast", "tea"], "at": pa.array([1, 2], pa.int64())})
+    pq.write_table(lines, folder / "words" / "part-0.parquet")
+    done = pystreams("backfill", wordcount, "--source", "lines=parquet:words?value=line&timestamp=at")
+    assert done.code == 0, done.err
+    assert "Chosen: --master none, because 2 records are soon computed." in done.err
+    assert [row[3] for row in rows(done, "slice")] == ["2", "3"]
+    assert [row[1:3] for row in rows(done, "store")] == [["counts", "3"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final
 
@@ -157,6 +158,22 @@ class RowEncoder:
                 why=str(error),
                 hint="leave such rows out of the DataFrame, or correct them there",
             ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderOf:
+    """Makes the same encoder in every process. ``source`` is without its DataFrame; for the other arguments see
+    ``RowEncoder``."""
+
+    source: DataFrameSource
+    schema: Arrow
+    topic: str
+    partitions: int
+    where: str
+
+    def __call__(self, loaded: LoadedApplication) -> RowEncoder:
+        """Raises ``ConfigError`` for columns that do not fit."""
+        return RowEncoder(self.source, self.schema, loaded, self.topic, self.partitions, self.where)
 
 
 def _milliseconds(column: Arrow) -> Arrow:

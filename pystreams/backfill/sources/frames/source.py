@@ -1,18 +1,23 @@
-"""The description of a DataFrame as the history of a topic."""
+"""The description of a DataFrame or table as the history of a topic."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pystreams.backfill.locations import shown
 from pystreams.backfill.sources.source import Source
 from pystreams.errors import ConfigError
 
-#: ``pyspark.sql.DataFrame``: only the executor on Spark imports Spark.
+#: ``pyspark.sql.DataFrame``, which only the executor on Spark imports; or whatever gives its rows as Arrow columns
+#: (``__arrow_c_stream__``): a DataFrame of pandas or Polars, a ``pyarrow.Table``.
 DataFrame: TypeAlias = Any
+
+#: Spark takes patterns for places.
+_GLOB: Final = re.compile(r"[*?\[{]")
 
 #: One column, or several as the fields of an object.
 ColumnNames = str | Sequence[str]
@@ -21,8 +26,9 @@ ColumnNames = str | Sequence[str]
 @dataclass(frozen=True, slots=True)
 class SparkTable:
     """A table that Spark opens once it runs: ``spark.read.format(format).options(**options).load(place)``; the format
-    ``table`` is one of a catalog, by its name. As the target of ``emit`` it is one of ``iceberg`` or ``delta``, and the
-    options are those of Spark's writer."""
+    ``table`` is one of a catalog, by its name. A folder or file of the format ``parquet`` is read without Spark, too,
+    unless there are options. As the target of ``emit`` it is one of ``iceberg`` or ``delta``, and the options are those
+    of Spark's writer."""
 
     format: str
     place: str
@@ -33,12 +39,18 @@ class SparkTable:
         """For people."""
         return f"{self.format} {shown(self.place)}"
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it can be read without Spark."""
+        return self.format == "parquet" and not self.options and not _GLOB.search(self.place)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DataFrameSource:
-    """A DataFrame whose rows are the records of a topic. Only ``SparkExecutor`` reads it.
+    """A DataFrame or table whose rows are the records of a topic.
 
-    - ``frame``: the DataFrame, or a table that the executor opens.
+    - ``frame``: a DataFrame of Spark, which ``SparkExecutor`` reads; a DataFrame of pandas or Polars, or a
+      ``pyarrow.Table``, which every executor reads; or a table that the executor opens.
     - ``timestamp``: the column of the records' timestamps: a timestamp, a date, or an integer in ms since 1970. Spark's
       timestamps without a time zone are taken as UTC.
     - ``key``, ``value``: the columns from which the serdes of the topic write keys and values. A name: that column is
@@ -61,8 +73,8 @@ class DataFrameSource:
     partitions: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises ``ConfigError`` for what is not a DataFrame of Spark, and for a number of partitions that a topic
-        cannot have."""
+        """Raises ``ConfigError`` for what is neither a DataFrame nor a table, and for a number of partitions that a
+        topic cannot have."""
         _check_frame(self.frame)
         if self.partitions is not None and self.partitions < 1:
             raise ConfigError(
@@ -75,18 +87,30 @@ class DataFrameSource:
         """Whether the records have the offsets of the topic."""
         return self.partition is not None and self.offset is not None
 
+    @property
+    def needs_spark(self) -> bool:
+        """Whether only Spark can read it."""
+        if isinstance(self.frame, SparkTable):
+            return not self.frame.is_plain
+        return is_of_spark(self.frame)
+
+
+def is_of_spark(frame: object) -> bool:
+    """Whether it is a DataFrame of Spark."""
+    return hasattr(frame, "sparkSession")
+
 
 def _check_frame(frame: object) -> None:
-    """Raises ``ConfigError`` for what is not a DataFrame of Spark."""
-    if isinstance(frame, SparkTable) or hasattr(frame, "sparkSession"):
+    """Raises ``ConfigError`` for what is neither a DataFrame nor a table."""
+    if isinstance(frame, SparkTable) or is_of_spark(frame) or hasattr(frame, "__arrow_c_stream__"):
         return
     kind = type(frame)
     if isinstance(frame, str | PathLike):
-        hint = f"name the table's format, too: SparkTable('parquet', {str(frame)!r}), or give a DataFrame of Spark"
+        hint = f"name the table's format, too: SparkTable('parquet', {str(frame)!r}), or give a DataFrame"
     else:
-        hint = "make one of it: spark.createDataFrame(frame)"
+        hint = "make one of it: pandas.DataFrame(rows), pyarrow.table(columns) or spark.createDataFrame(rows)"
     raise ConfigError(
-        "a DataFrameSource needs a DataFrame of Spark",
+        "a DataFrameSource needs a DataFrame, or a table",
         why=f"it was given a {kind.__module__.partition('.')[0]}.{kind.__qualname__}".replace(
             "builtins.", ""
         ),

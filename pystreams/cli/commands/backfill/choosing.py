@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pystreams.backfill.locations import is_url, shown
 from pystreams.cli.commands.backfill.options import BackfillOptions
@@ -13,13 +13,14 @@ from pystreams.errors import StateError
 
 if TYPE_CHECKING:
     from pystreams.backfill.compute.driver import Planned
+    from pystreams.backfill.sources import DataFrameSource
 
 #: Fewer records than this are computed by one process before others have started.
 FEW_RECORDS: Final = 50_000
 
 
 def before_the_plan(
-    options: BackfillOptions, tables: Mapping[str, Any], written: Collection[str], staging: str
+    options: BackfillOptions, tables: Mapping[str, DataFrameSource], written: Collection[str], staging: str
 ) -> Master | None:
     """The master that is given, or Spark if only Spark can run this backfill; None: the plan decides. ``tables`` are
     the sources that are tables, by topic; ``written`` are the topics whose records go into tables that Spark writes.
@@ -53,11 +54,17 @@ def for_plan(planned: Planned) -> Master:
 
 
 def _why_spark(
-    options: BackfillOptions, tables: Mapping[str, Any], written: Collection[str], staging: str
+    options: BackfillOptions, tables: Mapping[str, DataFrameSource], written: Collection[str], staging: str
 ) -> str:
     """Why only Spark can run a backfill; empty if others can, too."""
-    if tables:
-        return f"topic {min(tables)} comes from a table"
+    from pystreams.backfill.sources import SparkTable
+
+    for topic, source in sorted(tables.items()):
+        if source.needs_spark:
+            return f"topic {topic} comes from a table that only Spark reads"
+        if isinstance(source.frame, SparkTable) and is_url(source.frame.place):
+            # Spark may have been set up for the place; whoever knows better names another master.
+            return f"topic {topic} comes from a table at a URL"
     if written:
         return f"only Spark writes the table for {min(written)}"
     if options.spark_conf or options.py_files:

@@ -27,7 +27,7 @@ _FILES: tuple[Kind, ...] = ("parquet", "json", "csv")
 _EXAMPLE = "--source orders=parquet:/archive/orders"
 #: Tables that `pystreams archive` writes; with the names of columns they are tables like others.
 _ARCHIVES: tuple[Kind, ...] = ("iceberg", "delta")
-#: Kinds that are tables, which Spark reads; files are, too, if their columns are named.
+#: Kinds that are tables; files are, too, if their columns are named.
 _TABLES: tuple[Kind, ...] = ("table", "iceberg", "delta", "orc", "jdbc")
 _TABLE_EXAMPLE = "--source 'orders=table:shop.orders?key=customer&timestamp=at'"
 #: Options about a table's columns; other names are options of Spark's reader.
@@ -224,7 +224,7 @@ def open_source(text: SourceText, places: Places) -> Source | DataFrameSource:
 
 
 def tables_among(sources: Mapping[str, Source | DataFrameSource]) -> dict[str, DataFrameSource]:
-    """The topics whose history comes from tables, which only Spark reads."""
+    """The topics whose history comes from tables."""
     from pystreams.backfill.sources import DataFrameSource
 
     return {topic: source for topic, source in sources.items() if isinstance(source, DataFrameSource)}

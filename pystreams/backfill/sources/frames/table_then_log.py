@@ -6,15 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
-from pyspark.sql import DataFrame
-
-from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.rows import Arrow, pc
+from pystreams.backfill.sources.by_topic import TopicSources
 from pystreams.backfill.sources.frames.seam import Seam, Times
 from pystreams.backfill.sources.frames.source import LogAfter
+from pystreams.backfill.sources.frames.table_topic import TableTopic
 from pystreams.backfill.sources.ranges import InputRange, LastRecord
-from pystreams.backfill.sources.source import Span
-from pystreams.backfill.spark.frames import FrameTopic
+from pystreams.backfill.sources.source import Reader, Span
 from pystreams.errors import OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
 from pystreams.times import LAST_MS, show_time
@@ -23,23 +21,23 @@ from pystreams.times import LAST_MS, show_time
 _FIRST_RECORDS: Final = 1_000
 
 
-class FrameThenLog:
-    """Implements ``sources.Source`` for the driver, as ``FrameTopic`` does.
+class TableThenLog:
+    """Implements ``sources.Source`` for the driver, as ``TableTopic`` does.
 
     The log is read from its first record at or after the boundary; later ones whose timestamps are before it are passed
     over. The rows of the table are numbered so that the last one has the offset before that record: from there on
     offsets are those of the log, and a live application can go on at its end.
     """
 
-    def __init__(self, frame: FrameTopic, after: LogAfter) -> None:
-        self._frame = frame.before(after.boundary_ms)
-        self._after = after
+    def __init__(self, table: TableTopic, after: LogAfter) -> None:
+        self.table = table.before(after.boundary_ms)
+        self.after = after
         self._log = after.log
 
     @property
     def description(self) -> str:
-        boundary = show_time(self._after.boundary_ms)
-        return f"{self._frame.description} before {boundary}, {self._log.description} from then on"
+        boundary = show_time(self.after.boundary_ms)
+        return f"{self.table.description} before {boundary}, {self._log.description} from then on"
 
     @property
     def approximate(self) -> bool:
@@ -47,13 +45,13 @@ class FrameThenLog:
 
     @property
     def boundary_ms(self) -> int:
-        return self._after.boundary_ms
+        return self.after.boundary_ms
 
     def partitions(self) -> Mapping[str, int]:
-        return self._frame.partitions()
+        return self.table.partitions()
 
     def beginnings(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        records = self._frame.records()
+        records = self.table.records()
         return {p: self._starts[p] - records.get(p.partition, 0) for p in partitions}
 
     def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -61,7 +59,7 @@ class FrameThenLog:
 
     def offsets_at(self, partitions: Collection[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
         """Of times from the boundary on."""
-        return self._log.offsets_at(partitions, max(time_ms, self._after.boundary_ms))
+        return self._log.offsets_at(partitions, max(time_ms, self.after.boundary_ms))
 
     def missing(self, input: InputRange) -> list[Span]:
         return self._log.missing(InputRange(input.partition, self._starts[input.partition], input.end))
@@ -70,11 +68,7 @@ class FrameThenLog:
         return self._log.last_before(ends)
 
     def read(self, input: InputRange) -> Iterator[Arrow]:
-        return self._frame.read(input)
-
-    def packed_rows(self, work: TaskWork, times: Mapping[int, int]) -> DataFrame:
-        """As ``FrameTopic.packed_rows``."""
-        return self._frame.packed_rows(work, times, self._after)
+        return self.table.read(input)
 
     def seam(self) -> Seam:
         """What the table and the log hold at the boundary."""
@@ -83,13 +77,13 @@ class FrameThenLog:
         complete = any(beginnings[p] < start for p, start in starts.items())
         ranges = [InputRange(p, start, ends[p]) for p, start in starts.items() if start < ends[p]]
         log = Times(sum(one.end - one.start for one in ranges), self._first_time(ranges))
-        unused = self._frame.unused
+        unused = self.table.unused
         if not complete and log.first_ms is not None and unused.first_ms is not None:
             # What was just found may be out of order.
             log = Times(log.records, min(log.first_ms, self._least_time(ranges)))
-        boundary = self._after.boundary_ms
-        name = self._frame.name
-        return Seam(self._frame.topic, name, boundary, self._frame.times, unused, log, complete)
+        boundary = self.after.boundary_ms
+        name = self.table.name
+        return Seam(self.table.topic, name, boundary, self.table.times, unused, log, complete)
 
     def _first_time(self, ranges: Collection[InputRange]) -> int | None:
         """The least time (ms) of the first records of ranges of the log; None if none of them is found."""
@@ -103,7 +97,7 @@ class FrameThenLog:
             end = min(one.start + _FIRST_RECORDS, one.end)
             for rows in self._log.read(InputRange(one.partition, one.start, end)):
                 times = rows.column("timestamp")
-                found = pc.min(times.filter(pc.greater_equal(times, self._after.boundary_ms))).as_py()
+                found = pc.min(times.filter(pc.greater_equal(times, self.after.boundary_ms))).as_py()
                 least = least if found is None else min(least, found)
         return least
 
@@ -111,21 +105,40 @@ class FrameThenLog:
     def _starts(self) -> dict[TopicPartition, int]:
         """By partition, the first offset of the log that is read. Raises ``OffsetOutOfRangeError`` if the log may have
         lost records after the boundary."""
-        topic = self._frame.topic
-        partitions = [TopicPartition(topic, p) for p in range(self._frame.partitions()[topic])]
+        topic = self.table.topic
+        partitions = [TopicPartition(topic, p) for p in range(self.table.partitions()[topic])]
         beginnings = self._log.beginnings(partitions)
-        starts = self._log.offsets_at(partitions, self._after.boundary_ms)
+        starts = self._log.offsets_at(partitions, self.after.boundary_ms)
         for partition in partitions:
             # Before its first record of the boundary or later, a live application may have read late ones.
-            whole_from = self._after.whole_from.get(partition.partition, starts[partition])
+            whole_from = self.after.whole_from.get(partition.partition, starts[partition])
             start = starts[partition] = min(starts[partition], whole_from)
             if start < beginnings[partition] or 0 < start == beginnings[partition]:
                 raise OffsetOutOfRangeError(
                     f"the log may have lost records of {partition} after the boundary",
                     where=self._log.description,
                     why=f"its first record, at offset {beginnings[partition]}, is at or after "
-                    f"{show_time(self._after.boundary_ms)}, so "
+                    f"{show_time(self.after.boundary_ms)}, so "
                     "retention may have deleted others from after the boundary",
                     hint="choose a boundary that is later than the first record of the log",
                 )
         return starts
+
+
+def table_topics(source: Reader) -> dict[str, tuple[TableTopic, LogAfter | None]]:
+    """The topics whose history is in tables, each with the log behind it."""
+    found: dict[str, tuple[TableTopic, LogAfter | None]] = {}
+    for topic, one in (source.by_topic if isinstance(source, TopicSources) else {}).items():
+        if isinstance(one, TableThenLog):
+            found[topic] = (one.table, one.after)
+        elif isinstance(one, TableTopic):
+            found[topic] = (one, None)
+    return found
+
+
+def without(topics: Collection[str], source: Reader) -> Reader:
+    """The sources of all topics but these, for workers, which do not get tables."""
+    if not isinstance(source, TopicSources):
+        return source
+    own = {topic: one for topic, one in source.by_topic.items() if topic not in topics}
+    return TopicSources(own, source.otherwise)
