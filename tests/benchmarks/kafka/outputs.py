@@ -28,7 +28,7 @@ from tests.benchmarks.kafka.inputs import Expected
 _CHUNK = 5_000
 _STALL_TIMEOUT_S = 30.0
 
-_TABLES = {"wordcount", "windows", "orders"}
+_TABLES = {"wordcount", "windows", "declared", "orders"}
 
 #: Key, value, timestamp.
 _Record = tuple[bytes | None, bytes | None, int]
