@@ -15,14 +15,16 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.task import TaskWork
+from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.frames.arrow_tables import in_memory
 from pystreams.backfill.sources.frames.encoding import LACKING, EncoderOf
 from pystreams.backfill.sources.frames.source import DataFrameSource, LogAfter, SparkTable, is_of_spark
 from pystreams.backfill.sources.frames.table_topic import Measure, TableTopic
-from pystreams.backfill.spark.arrow import mapped, table_of
+from pystreams.backfill.spark.arrow import mapped, no_word_about_pandas, table_of
 from pystreams.backfill.spark.failures import reason_of, receiving_errors
 from pystreams.backfill.spark.frame_worker import BEFORE_RECORDS, Encoding, RowsForTasks
 from pystreams.backfill.spark.packing import PACKED_DDL
@@ -142,8 +144,7 @@ def _opened(session: SparkSession, source: DataFrameSource) -> tuple[DataFrame, 
     """The DataFrame of a source, and its name for people. Raises ``ConfigError`` for a table that Spark cannot open."""
     table = source.frame
     if not isinstance(table, SparkTable):
-        frame = table if is_of_spark(table) else session.createDataFrame(in_memory(table).table)
-        return frame, "a DataFrame"
+        return table if is_of_spark(table) else _frame_of(session, in_memory(table).table), "a DataFrame"
     reader = session.read.options(**table.options)
     try:
         if table.format == "table":
@@ -159,6 +160,12 @@ def _opened(session: SparkSession, source: DataFrameSource) -> tuple[DataFrame, 
             hint="check its name; a format that Spark does not bring along needs its package and its settings: "
             "--conf spark.jars.packages=...",
         ) from None
+
+
+def _frame_of(session: SparkSession, table: Arrow) -> DataFrame:
+    """An Arrow table as a DataFrame. By itself Spark would take moments without a zone for those of its session's."""
+    with no_word_about_pandas():
+        return session.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
 
 
 def _column(name: str) -> Column:
