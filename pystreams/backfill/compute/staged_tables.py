@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _FOLDER: Final = "tables"
 
-#: Encodes all pieces of a table; ``title`` names the work for people.
+#: Encodes all pieces of the table of a topic; gives the runs of each piece.
 EncodePieces = Callable[[TableEncoding, str], Sequence[Sequence[Run]]]
 
 
@@ -43,10 +43,11 @@ class _ByTopic:
 def with_staged_tables(job: SliceJob, folder: Path, encode: EncodePieces) -> SliceJob:
     """A slice whose tasks can read its tables: these are encoded and sorted into the slice's ``folder``."""
     work = job.work
-    tables = table_topics(job.source)
+    tables = table_topics(job.source, ArrowTopic)
+    inputs = {input.topic for input in work.slice.inputs}
     staged: dict[str, Reader] = {}
     for topic, (table, after) in tables.items():
-        if not isinstance(table, ArrowTopic) or topic not in {input.topic for input in work.slice.inputs}:
+        if topic not in inputs:
             continue
         log.info("%s: rows of %s are made records of topic %s", job.title, table.name, topic)
         encoding = table.encoding(work.application, work.fingerprint, folder / _FOLDER / str(len(staged)))

@@ -27,7 +27,7 @@ from pystreams.backfill.compute.executor import (
 from pystreams.backfill.exchange.order import ORDER
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
-from pystreams.backfill.sources import DataFrameSource, LogAfter, Reader, Source, SparkTable
+from pystreams.backfill.sources import DataFrameSource, LogAfter, Source, SparkTable
 from pystreams.backfill.sources.frames.table_then_log import TableThenLog, table_topics, without
 from pystreams.backfill.spark import appending
 from pystreams.backfill.spark.access import access_to
@@ -141,7 +141,7 @@ class SparkExecutor:
         staged: dict[str, SparkStaging] = {}
         carried = () if job.carried is None else job.carried.outcomes
         try:
-            for topic, (frame, after) in _frames(job.source).items():
+            for topic, (frame, after) in table_topics(job.source, FrameTopic).items():
                 if topic not in {input.topic for input in one.inputs}:
                     continue
                 times = {task: outcome.partition_times.get(topic, -1) for task, outcome in enumerate(carried)}
@@ -169,7 +169,7 @@ class SparkExecutor:
         outcomes = () if carried is None else carried.outcomes
         call = SliceCall(
             job.work,
-            without(_frames(job.source), job.source),
+            without(table_topics(job.source, FrameTopic), job.source),
             {task: outcome.to_json() for task, outcome in enumerate(outcomes)},
             frozenset(frames),
             bool(given),
@@ -178,15 +178,6 @@ class SparkExecutor:
         if not given:
             return mapped(self._session.range(0, one.tasks, 1, one.tasks), call, PACKED_DDL)
         return mapped(_exchanged(reduce(DataFrame.unionAll, given), one.tasks), call, PACKED_DDL)
-
-
-def _frames(source: Reader) -> dict[str, tuple[FrameTopic, LogAfter | None]]:
-    """The topics that come from DataFrames, each with the log behind it."""
-    return {
-        topic: (table, after)
-        for topic, (table, after) in table_topics(source).items()
-        if isinstance(table, FrameTopic)
-    }
 
 
 def _exchanged(rows: DataFrame, partitions: int) -> DataFrame:

@@ -3,6 +3,7 @@ memory."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -53,8 +54,6 @@ def result_of(frame: Any, staging: Path, **columns: Any) -> Any:
 def values_of(frame: Any, tmp_path: Path, **columns: Any) -> list[dict[str, Any]]:
     """What the topic's values are, in any order."""
     emitted = result_of(frame, tmp_path / "staging", **columns).emitted("out")
-    import json
-
     return [json.loads(value) for value in emitted.column("value").to_pylist()]
 
 

@@ -24,7 +24,7 @@ from pystreams.backfill.sources.frames.source import DataFrameSource, LogAfter, 
 from pystreams.backfill.sources.frames.table_topic import Measure, TableTopic
 from pystreams.backfill.sources.ranges import InputRange
 
-#: What is asked of the rows of a partition.
+#: The aggregates of ``Measure`` over the rows of a partition.
 _VALUES: Final[tuple[tuple[str | list[str], str], ...]] = (
     ([], "count_all"),
     ("offset", "min"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 from pystreams.backfill.exchange.rows import Arrow, pc
 from pystreams.backfill.sources.by_topic import TopicSources
@@ -16,6 +16,8 @@ from pystreams.backfill.sources.source import Reader, Span
 from pystreams.errors import OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
 from pystreams.times import LAST_MS, show_time
+
+T = TypeVar("T", bound=TableTopic)
 
 #: So many records of a partition are looked at to find the least time behind the boundary: they may be out of order.
 _FIRST_RECORDS: Final = 1_000
@@ -125,14 +127,13 @@ class TableThenLog:
         return starts
 
 
-def table_topics(source: Reader) -> dict[str, tuple[TableTopic, LogAfter | None]]:
-    """The topics whose history is in tables, each with the log behind it."""
-    found: dict[str, tuple[TableTopic, LogAfter | None]] = {}
+def table_topics(source: Reader, kind: type[T]) -> dict[str, tuple[T, LogAfter | None]]:
+    """The topics whose history is in tables of a kind, each with the log behind it."""
+    found: dict[str, tuple[T, LogAfter | None]] = {}
     for topic, one in (source.by_topic if isinstance(source, TopicSources) else {}).items():
-        if isinstance(one, TableThenLog):
-            found[topic] = (one.table, one.after)
-        elif isinstance(one, TableTopic):
-            found[topic] = (one, None)
+        table, after = (one.table, one.after) if isinstance(one, TableThenLog) else (one, None)
+        if isinstance(table, kind):
+            found[topic] = (table, after)
     return found
 
 
