@@ -30,8 +30,9 @@ waits = False
 
 
 def remainder(key, value):
-    if waits and value == 1_500:
-        threading.Event().wait()
+    # In steps: Python loses a signal that comes just before a wait without an end begins.
+    while waits and value == 1_500:
+        threading.Event().wait(0.05)
     return value % 7
 
 
