@@ -8,7 +8,7 @@ In the order in which a write passes them:
 - ``cache/``: the write-back cache of a thread. It decides when results are emitted.
 - ``layers/``: the arrangement of a store's entries in its table, for look-ups and expiry by key or by time.
 - ``overlay``: the writes since the last commit. ``table``: the committed entries, in memory or on disk.
-- ``committed``: the stores as of the last commit, for readers in other threads.
+- ``committed``: the stores as of the last commit, for readers in other threads; ``commit_mark`` says when it ends.
 - ``snapshots/``: copies of a task's stores outside this machine.
 - ``disk/``: RocksDB, its memory, the state directory and its locks.
 - ``begun``, ``age``, ``departed``, ``conversion``: local state of an earlier run that is obsolete, too old, not needed

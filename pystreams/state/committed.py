@@ -24,6 +24,7 @@ from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.record import ContextCell
 from pystreams.serde.base import AnySerde, Serde
+from pystreams.state.commit_mark import CommitMark
 from pystreams.state.disk.rocksdb import RocksTable
 from pystreams.state.disk.rocksdb_snapshot import RocksSnapshot
 from pystreams.state.iterators import StoreIterator
@@ -83,7 +84,7 @@ class CommittedStores:
         self._offsets: Offsets = {}
         self._is_open = False
         self._readers = 0
-        self._mark = object()
+        self._mark = CommitMark()
         #: Held while the tables change, and by readers of a table in memory. A thread that needs both locks takes this
         #: one first, and then the gate.
         self._changing = threading.RLock()
@@ -121,7 +122,7 @@ class CommittedStores:
             except BaseException:
                 with self._gate:
                     self._is_open = False
-                    self._mark = object()
+                    self._end_mark()
                     self._gate.notify_all()
                 raise
 
@@ -138,7 +139,7 @@ class CommittedStores:
         """Permit no new reads, and wait for the end of the last one."""
         with self._gate:
             self._is_open = False
-            self._mark = object()
+            self._end_mark()
             self._gate.notify_all()
             self._gate.wait_for(lambda: not self._readers)
             for view in self._views.values():
@@ -147,7 +148,7 @@ class CommittedStores:
 
     def _begin_commit(self, offsets: Offsets | None) -> None:
         """Let readers read the tables as they are now, with these offsets (None: unchanged)."""
-        self._mark = object()
+        self._end_mark()
         if offsets is not None:
             self._offsets = offsets
         for name, view in list(self._views.items()):
@@ -156,6 +157,12 @@ class CommittedStores:
                 self._views[name] = self._made(name)
             else:
                 del self._views[name]
+
+    def _end_mark(self) -> None:
+        """Called before readers read anything new, so that whoever is told at the end of a mark never uses something
+        old afterwards."""
+        self._mark.end()
+        self._mark = CommitMark()
 
     def _made(self, name: str) -> _View:
         return _View(*self._makers[name](), self._offsets)
@@ -239,7 +246,7 @@ class CommittedStores:
         return is_free
 
     @property
-    def mark(self) -> object:
+    def mark(self) -> CommitMark:
         """An object that stays the same as long as readers read the same content."""
         return self._mark
 

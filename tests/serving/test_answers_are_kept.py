@@ -17,6 +17,7 @@ from pystreams.serving.stores.kept_answers import KeptAnswers
 from pystreams.serving.stores.local import LocalStores
 from pystreams.serving.stores.parts import StorePart
 from pystreams.serving.stores.questions import EntryPlace, Question
+from pystreams.state.commit_mark import CommitMark
 from tests.live.support import eventually
 from tests.serving.asyncio_kit import run_apart
 from tests.serving.queries_kit import Asked, asked
@@ -133,9 +134,9 @@ class Marked:
     """Stands for a store whose marks a test changes."""
 
     def __init__(self) -> None:
-        self.marks: dict[int, object] = {0: object(), 1: object()}
+        self.marks = {0: CommitMark(), 1: CommitMark()}
 
-    def commit_marks(self, partitions: Collection[int]) -> dict[int, object]:
+    def commit_marks(self, partitions: Collection[int]) -> dict[int, CommitMark]:
         return {one: mark for one, mark in self.marks.items() if one in partitions}
 
 
@@ -177,7 +178,7 @@ def test_an_answer_from_several_partitions_needs_each_of_them(change: str) -> No
         if change == "gone":
             del store.marks[partition]
         else:
-            store.marks[partition] = object()
+            store.marks[partition] = CommitMark()
         assert kept.find(question) is None
 
 

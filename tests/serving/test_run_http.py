@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pystreams.serving.stores.asking import QUERY_S
 from tests.cli.workers.workers_kit import WorkersRun
 from tests.environment import without
-from tests.live.support import Log, eventually
+from tests.live.support import Log, eventually, freeze
 from tests.serving.http_kit import get, scrape
 
 TASKS = "kafka_streams_stream_task_metrics"
@@ -142,6 +144,50 @@ def test_one_address_answers_for_the_stores_of_all_workers(log, start, tmp_path)
     seen = [get(run.address, "/stores/counts/keys/0") for _ in range(20)]
     assert {page.status for page in seen} <= {200, 503}
     eventually(lambda: all(get(run.address, f"/stores/counts/keys/{key}").status == 200 for key in keys))
+    run.send(signal.SIGTERM)
+    run.ends_with(0)
+
+
+@pytest.mark.slow
+def test_each_commit_of_a_worker_shows_in_the_next_answer(log, start, tmp_path):
+    (tmp_path / "copying.py").write_text(COUNTING, encoding="utf-8")
+    run = start("--workers", "1", "--http", "127.0.0.1:0", "--set", "commit_interval_ms=50")
+    committed = "/stores/counts/keys/a?freshness=committed"
+    for count in range(1, 20):
+        log.write("in", [("a", 1, count)], partition=0)
+        answer = eventually(
+            lambda count=count: (
+                (page := get(run.address, committed)).status == 200 and page.json["value"] == count and page
+            )
+        )
+        position = answer.headers["pystreams-position"]
+        # It is answered by the supervisor until the next commit.
+        for _ in range(5):
+            again = get(run.address, committed)
+            assert (again.json["value"], again.headers["pystreams-position"]) == (count, position)
+    run.send(signal.SIGTERM)
+    run.ends_with(0)
+
+
+@pytest.mark.slow
+def test_nobody_waits_for_a_worker_that_stands_still(log, start, tmp_path):
+    (tmp_path / "copying.py").write_text(COUNTING, encoding="utf-8")
+    log.write("in", [("a", 1, 1)], partition=0)
+    run = start("--workers", "1", "--http", "127.0.0.1:0")
+    key = "/stores/counts/keys/a"
+    eventually(lambda: get(run.address, key).status == 200)
+    worker = run.all_there(1)[1]
+    freeze(worker)
+    try:
+        eventually(lambda: "it has not reported" in str(get(run.address, "/ready").json["reasons"]))
+        began = time.monotonic()
+        page = get(run.address, f"{key}?freshness=committed")
+        assert time.monotonic() - began < QUERY_S / 2
+        assert (page.status, page.json["error"]) == (503, "worker 1 does not answer")
+        assert "it has not reported for" in page.json["why"]
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    eventually(lambda: get(run.address, key).status == 200)
     run.send(signal.SIGTERM)
     run.ends_with(0)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Awaitable, Callable
 
-from pystreams.serving.stores.asking import Answerer
+from pystreams.serving.stores.asking import LastingAnswerer
+from pystreams.serving.stores.commit_count import CommitCount, shared_memory
 from pystreams.serving.stores.lines import Line, LineServer
 from pystreams.serving.stores.parts import Entry, StoreInfo, StorePart
 from pystreams.serving.stores.questions import EntryPlace, Question
@@ -24,6 +26,9 @@ class Worker:
 
     def ask_at_once(self, question: Question) -> StorePart | None:
         return self._answer(question) if self._at_once else None
+
+    def lasts_until(self, question: Question, part: StorePart, ended: Callable[[], None]) -> bool:
+        return False
 
     async def ask(self, question: Question) -> StorePart:
         assert not self._at_once
@@ -44,13 +49,22 @@ class Worker:
         return StorePart(partitions=1, partition=0, single=True)
 
 
-def asked_over_a_line(answerer: Answerer, ask: Callable[[Line], Awaitable[object]]) -> object:
+def line_to(answerer: LastingAnswerer) -> Line:
+    """A line to the worker, which counts its commits in memory that both have mapped."""
+    ours, theirs = socket.socketpair()
+    descriptor = shared_memory()
+    try:
+        LineServer(theirs, answerer, CommitCount(descriptor))
+        return Line(ours, CommitCount(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def asked_over_a_line(answerer: LastingAnswerer, ask: Callable[[Line], Awaitable[object]]) -> object:
     """What ``ask`` gets over a line to the worker."""
 
     async def over_a_line() -> object:
-        ours, theirs = socket.socketpair()
-        LineServer(theirs, answerer)
-        line = Line(ours)
+        line = line_to(answerer)
         try:
             return await asyncio.wait_for(ask(line), 60)
         finally:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,14 @@ def nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[Log]:
-    """A log with the topics ``in`` and ``out``."""
-    with closing(Log(tmp_path)) as log:
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    """A log with the topics ``in`` and ``out``: the embedded one, and Kafka as well where a test is marked
+    ``both_logs``."""
+    with ExitStack() as stack:
+        if getattr(request, "param", "embedded") == "kafka":
+            log = request.getfixturevalue("cluster")
+        else:
+            log = stack.enter_context(closing(Log(tmp_path)))
         log.create("in", "out")
         yield log
 

@@ -27,6 +27,7 @@ from tests.telemetry.traces_kit import (
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("to_collector")]
 
 
+@pytest.mark.both_logs
 def test_a_batch_goes_on_with_the_trace_of_its_record_and_the_output_carries_it(log, collector):
     write(log, ("a", headers_of(producer_span(7))))
     run(log, copying(log))
@@ -70,6 +71,7 @@ def test_traces_that_nobody_has_sampled_and_headers_that_are_none_begin_a_new_on
     assert set(contexts(records(log, "out"))) <= spans.keys()
 
 
+@pytest.mark.both_logs
 def test_a_trace_goes_through_a_repartition_topic_and_a_store_with_its_cache(log, collector):
     app = log.app("counting")
     counts = (
@@ -108,6 +110,7 @@ class Ticking(Processor[str, int, str, int]):
         self.context.forward(Record("tick", 1, 1))
 
 
+@pytest.mark.both_logs
 def test_what_a_punctuator_writes_carries_its_span(log, collector):
     app = log.app("ticking", commit_interval_ms=50)
     app.stream("in", key=str, value=int).process(Ticking).to("out", key=str, value=int)
@@ -134,6 +137,7 @@ def test_a_function_is_inside_of_the_span_of_its_batch(log, collector):
     assert seen == [span.context.span for span in collector.spans]
 
 
+@pytest.mark.both_logs
 def test_a_batch_that_fails_says_so(log, collector, caplog):
     caplog.set_level(logging.CRITICAL)
 

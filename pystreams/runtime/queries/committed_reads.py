@@ -16,6 +16,7 @@ from pystreams.runtime.queries.whereabouts import found_in
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.runtime.threads.stream_thread import StreamThread
+from pystreams.state.commit_mark import CommitMark
 from pystreams.state.committed import CommittedAnswer
 
 R = TypeVar("R")
@@ -87,8 +88,8 @@ def committed_at_once(
 
 def commit_marks(
     subtopology: int, threads: Sequence[StreamThread], partitions: Collection[int]
-) -> dict[int, object]:
-    """By partition an object for each of these tasks that runs here. As long as it is the same object, readers read the
+) -> dict[int, CommitMark]:
+    """By partition the mark of each of these tasks that runs here. As long as it is the same object, readers read the
     same content."""
     tasks = _of_partitions(subtopology, threads, partitions)
     return {partition: task.state.committed_stores.mark for partition, task in tasks}

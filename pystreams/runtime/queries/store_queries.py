@@ -22,6 +22,7 @@ from pystreams.runtime.queries.placing import Placing
 from pystreams.runtime.queries.whereabouts import places_in
 from pystreams.runtime.tasks.task_manager import TaskManager
 from pystreams.runtime.threads.stream_thread import StreamThread
+from pystreams.state.commit_mark import CommitMark
 from pystreams.state.store import READS
 
 R = TypeVar("R")
@@ -176,8 +177,8 @@ class LocalStore:
         place = self._name, placing.subtopology, self._threads()
         return committed_at_once(*place, partitions, self._shown(read))
 
-    def commit_marks(self, partitions: Collection[int]) -> dict[int, object]:
-        """By partition an object, for those whose tasks run here. As long as it is the same object,
+    def commit_marks(self, partitions: Collection[int]) -> dict[int, CommitMark]:
+        """By partition a mark, for those whose tasks run here. As long as it is the same object,
         ``committed_at_once`` reads the same content."""
         assert self.placing is not None, "GlobalLocalStore reads global stores"
         return commit_marks(self.placing.subtopology, self._threads(), partitions)

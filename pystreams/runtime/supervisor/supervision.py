@@ -220,14 +220,19 @@ class Supervision:
 
     def _reasons(self, worker: Worker) -> Sequence[str]:
         """Why a worker is not ready."""
+        silent_ms = self.silent_ms(worker.number)
+        if silent_ms is not None:
+            return [f"it has not reported for {silent_ms / 1000:.0f} s"]
         if worker.report.health.reasons:
             return worker.report.health.reasons
-        if not worker.ready:
-            return [worker.shown_state]
+        return [] if worker.ready else [worker.shown_state]
+
+    def silent_ms(self, number: int) -> float | None:
+        """For how long a worker that has reported before has been silent; None: not long enough to mention. From any
+        thread."""
+        worker = self.workers[number]
         silent_ms = worker.silent_ms(self._clock.monotonic_ms())
-        if silent_ms < UNREADY_MS:
-            return []
-        return [f"it has not reported for {silent_ms / 1000:.0f} s"]
+        return silent_ms if worker.has_worked and silent_ms >= UNREADY_MS else None
 
     def _lag(self) -> int | None:
         """The lag of all tasks, 0 if there are none; None: it is not known."""

@@ -174,7 +174,8 @@ class GroupLook(msgspec.Struct, frozen=True):
 
 
 class ClientLook(msgspec.Struct, frozen=True, tag=True):
-    """A client at one moment. ``more_tasks`` is the number of tasks that are not shown. ``group`` is None if it was not
+    """A client at one moment. ``records`` are those of its inputs, ``internal_records`` those that its internal topics
+    brought it. ``more_tasks`` is the number of tasks that are not shown. ``group`` is None if it was not
     requested, or is not known yet. ``endpoint``: the instance that has sent this, ``host:port``; None: this
     instance."""
 
@@ -194,6 +195,7 @@ class ClientLook(msgspec.Struct, frozen=True, tag=True):
     failures: list[FailureLook]
     group: GroupLook | None = None
     endpoint: str | None = None
+    internal_records: int = 0
 
 
 class WorkerLook(msgspec.Struct, frozen=True):

@@ -42,6 +42,15 @@ class Answerer(Protocol):
         ...
 
 
+class LastingAnswerer(Answerer, Protocol):
+    """An ``Answerer`` some of whose answers hold until the next commit."""
+
+    def lasts_until(self, question: Question, part: StorePart, ended: Callable[[], None]) -> bool:
+        """Whether this part, which ``ask_at_once`` has just returned, holds until a commit. Then ``ended`` is called in
+        time: before the stores show what was committed. It may be called in any thread, and more than once."""
+        ...
+
+
 class Together:
     """Implements ``Answerer`` for several processes, by number. For a key it asks the process that had the key the last
     time, or all processes if none is known to have it; for a range it asks all of them."""
@@ -60,7 +69,10 @@ class Together:
         return joined(lists)
 
     def ask_at_once(self, question: Question) -> StorePart | None:
-        return None
+        likely = self._likely(question)
+        process = None if likely is None else self._processes().get(likely)
+        part = None if process is None else process.ask_at_once(question)
+        return None if part is None or part.missing() else part
 
     async def ask(self, question: Question) -> StorePart:
         processes = dict(self._processes())

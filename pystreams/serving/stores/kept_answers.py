@@ -3,7 +3,7 @@ keys."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from cachetools import LRUCache
@@ -11,9 +11,10 @@ from cachetools import LRUCache
 from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.serving.stores.parts import StorePart
 from pystreams.serving.stores.questions import Question
+from pystreams.state.commit_mark import CommitMark
 
 #: The number of recently requested answers that are kept.
-_ANSWERS_MAX: Final = 1_000
+ANSWERS_MAX: Final = 1_000
 
 #: Larger answers are not kept; their questions and positions count, too.
 _ANSWER_BYTES_MAX: Final = 4_096
@@ -22,7 +23,7 @@ _ANSWER_BYTES_MAX: Final = 4_096
 _PARTITION_BYTES: Final = 100
 
 #: Two questions with the same key have the same answer until the next commit.
-_QuestionKey: TypeAlias = tuple[object, ...]
+QuestionKey: TypeAlias = tuple[object, ...]
 
 
 class _Kept(NamedTuple):
@@ -30,7 +31,7 @@ class _Kept(NamedTuple):
 
     part: StorePart
     store: LocalStore
-    marks: Mapping[int, object]
+    marks: Mapping[int, CommitMark]
 
 
 class KeptAnswers:
@@ -38,13 +39,13 @@ class KeptAnswers:
     thread."""
 
     def __init__(self) -> None:
-        self._kept: LRUCache[_QuestionKey, _Kept] = LRUCache(_ANSWERS_MAX)
+        self._kept: LRUCache[QuestionKey, _Kept] = LRUCache(ANSWERS_MAX)
 
     def find(self, question: Question) -> StorePart | None:
         """The kept answer to a question; None: there is none. Raises ``StateError`` if the client has ended."""
         if question.position:
             return None
-        asked = _key_of(question)
+        asked = key_of(question)
         kept = self._kept.get(asked)
         if kept is None:
             return None
@@ -54,16 +55,26 @@ class KeptAnswers:
         return None
 
     def keep(
-        self, question: Question, part: StorePart, store: LocalStore, marks: Mapping[int, object]
+        self, question: Question, part: StorePart, store: LocalStore, marks: Mapping[int, CommitMark]
     ) -> None:
         """Keep an answer. ``marks``: the marks of the partitions that were read, taken before the read."""
         size = len(question.key or "") + _PARTITION_BYTES * len(marks)
         size += sum(len(entry.shown) for entry in part.entries)
         if size <= _ANSWER_BYTES_MAX and not question.position:
-            self._kept[_key_of(question)] = _Kept(part, store, marks)
+            self._kept[key_of(question)] = _Kept(part, store, marks)
+
+    def lasts_until(self, question: Question, part: StorePart, ended: Callable[[], None]) -> bool:
+        """Whether this is the kept answer to the question. Then ``ended`` is called when one of its tasks commits, in
+        the thread of that task."""
+        kept = None if question.position else self._kept.get(key_of(question))
+        return (
+            kept is not None and kept.part is part and all(mark.at_end(ended) for mark in kept.marks.values())
+        )
 
 
-def _key_of(question: Question) -> _QuestionKey:
+def key_of(question: Question) -> QuestionKey:
+    """The parts of a question about a key as of the last commit, without a position, that make a difference to the
+    answer of one process."""
     return (
         question.store,
         question.key,

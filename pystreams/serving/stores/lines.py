@@ -10,14 +10,18 @@ import asyncio
 import logging
 import socket
 import threading
+import time
 from itertools import count
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
+from cachetools import TTLCache
 
 from pystreams.errors import StreamsError
 from pystreams.serving.query_errors import as_query_error, query_error
-from pystreams.serving.stores.asking import Answerer
+from pystreams.serving.stores.asking import LastingAnswerer
+from pystreams.serving.stores.commit_count import CommitCount
+from pystreams.serving.stores.kept_answers import ANSWERS_MAX, QuestionKey, key_of
 from pystreams.serving.stores.parts import StoreInfo, StorePart
 from pystreams.serving.stores.questions import Question
 from pystreams.serving.turns import QuickTurns
@@ -32,6 +36,10 @@ _READ_BYTES: Final = 16_384
 #: The number of questions that are answered before other tasks of the event loop have their turn.
 _QUESTIONS_PER_TURN: Final = 32
 
+#: An answer is given again for at most this time, because a process that stands still counts no commits of those who
+#: take its tasks. That is much less than the time after which the group gives them to others.
+LASTS_S: Final = 1.0
+
 
 class _Asked(msgspec.Struct, frozen=True, tag=True):
     """A question; None: the list of stores is requested."""
@@ -40,9 +48,13 @@ class _Asked(msgspec.Struct, frozen=True, tag=True):
     question: Question | None
 
 
-class _Answered(msgspec.Struct, frozen=True, tag=True):
+class _Answered(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """``commits``: the part is the whole answer as long as the count of commits is this one; None: it may change at any
+    time."""
+
     number: int
     part: StorePart
+    commits: int | None = None
 
 
 class _Listed(msgspec.Struct, frozen=True, tag=True):
@@ -69,12 +81,23 @@ _decode_asked = msgspec.msgpack.Decoder(_Asked).decode
 _decode_reply = msgspec.msgpack.Decoder(_Reply).decode
 
 
+class _Kept(NamedTuple):
+    """An answer, and the count of commits until which it holds."""
+
+    part: StorePart
+    commits: int
+
+
 class Line:
     """The end that asks. Implements ``Answerer``. Used in one event loop, except that any thread may call ``hang_up``.
-    Its methods raise ``ConnectionError`` when the other process is gone."""
+    Its methods raise ``ConnectionError`` when the other process is gone.
 
-    def __init__(self, end: socket.socket) -> None:
+    Answers as of the last commit are kept until the other process has counted another commit."""
+
+    def __init__(self, end: socket.socket, commits: CommitCount) -> None:
         self._end = end
+        self._commits = commits
+        self._kept: TTLCache[QuestionKey, _Kept] = TTLCache(ANSWERS_MAX, LASTS_S, time.monotonic)
         self._numbers = count()
         self._waiting: dict[int, asyncio.Future[_Reply]] = {}
         self._questions: _Outbox | None = None
@@ -87,11 +110,16 @@ class Line:
         return reply.stores
 
     def ask_at_once(self, question: Question) -> StorePart | None:
-        return None
+        if question.freshness != "committed" or question.key is None or question.position or self._gone:
+            return None
+        kept = self._kept.get(key_of(question))
+        return None if kept is None or kept.commits != self._commits.now() else kept.part
 
     async def ask(self, question: Question) -> StorePart:
         reply = await self._reply(question)
         assert isinstance(reply, _Answered)
+        if reply.commits is not None:
+            self._kept[key_of(question)] = _Kept(reply.part, reply.commits)
         return reply.part
 
     def hang_up(self) -> None:
@@ -159,9 +187,10 @@ class Line:
 class LineServer:
     """The end that answers, in its own thread, until the line ends."""
 
-    def __init__(self, end: socket.socket, answerer: Answerer) -> None:
+    def __init__(self, end: socket.socket, answerer: LastingAnswerer, commits: CommitCount) -> None:
         self._end = end
         self._answerer = answerer
+        self._commits = commits
         self._tasks: set[asyncio.Task[None]] = set()
         threading.Thread(target=lambda: asyncio.run(self._serve()), name="queries", daemon=True).start()
 
@@ -196,9 +225,15 @@ class LineServer:
 
     def _reply_at_once(self, asked: _Asked) -> bytes | None:
         """The reply if it need not wait; otherwise None."""
+        question = asked.question
         try:
-            part = None if asked.question is None else self._answerer.ask_at_once(asked.question)
-            return None if part is None else _framed(_Answered(asked.number, part))
+            part = None if question is None else self._answerer.ask_at_once(question)
+            if question is None or part is None:
+                return None
+            # The count is taken first: a commit that ends the answer meanwhile makes it another one.
+            commits = self._commits.now()
+            lasts = self._answerer.lasts_until(question, part, self._commits.increase)
+            return _framed(_Answered(asked.number, part, commits if lasts else None))
         except Exception as error:  # noqa: BLE001 - whoever asks gets it
             return _refused(asked, error)
 

@@ -66,8 +66,8 @@ class _Prepared(NamedTuple):
 
 
 class LocalStores:
-    """Implements ``Answerer`` for one client. Its stream threads read the latest state, between two steps of their
-    work; the caller reads the last commit."""
+    """Implements ``LastingAnswerer`` for one client. Its stream threads read the latest state, between two steps of
+    their work; the caller reads the last commit."""
 
     def __init__(self, streams: Streams, clock: Clock | None = None) -> None:
         self._streams = streams
@@ -114,6 +114,9 @@ class LocalStores:
             return self._kept.find(question) or self._read_at_once(self._prepared(question))
         except StateError as error:
             raise _unreachable(error) from error
+
+    def lasts_until(self, question: Question, part: StorePart, ended: Callable[[], None]) -> bool:
+        return self._kept.lasts_until(question, part, ended)
 
     def _read_at_once(self, prepared: _Prepared) -> StorePart | None:
         part = self._committed_key(prepared)

@@ -105,6 +105,21 @@ def test_rates_and_totals_move_while_records_arrive(log, visit):
         expect(page.locator(".badge[data-of='counts']")).to_be_visible()
 
 
+def test_records_of_internal_topics_are_counted_apart(log, visit):
+    log.create("in", partitions=2)
+    app = log.app("regrouping", commit_interval_ms=100)
+    app.stream("in", key=str, value=int).group_by(lambda key, value: value, key=int).count(name="counts")
+    with shown(streams := Streams(app, broker=log.broker)) as address:
+        streams.start()
+        log.write("in", [("a", 1, 1), ("b", 2, 2), ("c", 2, 3)])
+        caught_up(streams)
+        page = visit(address)
+        expect(page.locator("#processed")).to_have_text("3")
+        expect(page.locator("#processed-note")).to_have_text(
+            re.compile(r"^records since .* UTC, and 3 from internal topics$")
+        )
+
+
 def test_a_stream_time_ahead_of_the_clock_is_marked_and_a_far_year_is_readable(log, visit):
     log.create("in", "out", partitions=2)
     in_microseconds = 1_795_773_600_000_000

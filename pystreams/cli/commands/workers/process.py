@@ -7,10 +7,12 @@ import socket
 import subprocess
 import sys
 from collections import deque
+from contextlib import ExitStack
 from typing import IO, Final
 
 from pystreams.cli.commands.workers.channel import Channel, Job, StacksRequest, StopRequest
 from pystreams.cli.terminal.logs import LogOptions
+from pystreams.serving.stores.commit_count import CommitCount, shared_memory
 
 #: The number of lines of a worker's log that are shown again if it dies without a reason.
 LAST_LINES: Final = 5
@@ -63,16 +65,20 @@ class WorkerProcess:
         self.number = number
         self.logs = LogOptions()
         self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
-        ours, theirs = socket.socketpair()
-        #: For questions about its stores; whoever asks them closes it.
-        self.questions, answers = socket.socketpair()
-        with theirs, answers:
-            try:
-                self._process = _popen(application, number, theirs.fileno(), answers.fileno())
-            except OSError:
-                ours.close()
-                self.questions.close()
-                raise
+        with ExitStack() as unless_it_starts, ExitStack() as its_own:
+            ours, theirs = socket.socketpair()
+            its_own.enter_context(theirs)
+            unless_it_starts.enter_context(ours)
+            #: For questions about its stores; whoever asks them closes it.
+            self.questions, answers = socket.socketpair()
+            its_own.enter_context(answers)
+            unless_it_starts.enter_context(self.questions)
+            counted = shared_memory()
+            its_own.callback(os.close, counted)
+            #: How often answers about its stores have become old.
+            self.commits = CommitCount(counted)
+            self._process = _popen(application, number, theirs.fileno(), answers.fileno(), counted)
+            unless_it_starts.pop_all()
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self.output = LineReader(self._process.stdout)
@@ -127,17 +133,19 @@ class WorkerProcess:
             opened.close()
 
 
-def _popen(application: str, number: int, channel: int, questions: int) -> subprocess.Popen[bytes]:
+def _popen(
+    application: str, number: int, channel: int, questions: int, commits: int
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - this program itself
         [
             *(sys.executable, "-m", "pystreams.cli.commands.workers.worker_program"),
             *("--application", application),
             *(("--spare",) if number == SPARE else ("--number", str(number))),
-            *("--channel", str(channel), "--questions", str(questions)),
+            *("--channel", str(channel), "--questions", str(questions), "--commits", str(commits)),
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        pass_fds=[channel, questions],
+        pass_fds=[channel, questions, commits],
         start_new_session=True,
     )

@@ -17,6 +17,7 @@ from pystreams.cli.commands.workers.channel import Job, LagRequest, LookRequest,
 from pystreams.cli.commands.workers.display import workers_display_for
 from pystreams.cli.commands.workers.living import A, LivingWorker, Request
 from pystreams.cli.commands.workers.process import WorkerProcess
+from pystreams.cli.commands.workers.silent import SilentWorker
 from pystreams.cli.commands.workers.spare import Spare
 from pystreams.cli.garbage import leave_out_what_stays
 from pystreams.cli.stacks import on_stacks_request
@@ -38,8 +39,7 @@ from pystreams.runtime.supervisor.worker import Failure, Measured, Report
 from pystreams.serving.address import Endpoint
 from pystreams.serving.lag import WAIT_S, Lag
 from pystreams.serving.live.look import ClientLook, Described, Look, WorkerLook
-from pystreams.serving.stores.asking import Together
-from pystreams.serving.stores.lines import Line
+from pystreams.serving.stores.asking import Answerer, Together
 from pystreams.serving.threads import ClientThreads
 
 _WAIT_S: Final = 0.1
@@ -132,9 +132,13 @@ class Supervisor:
         """The processes that are alive, by worker number."""
         return {number: worker.process.pid for number, worker in list(self._living.items())}
 
-    def lines(self) -> dict[int, Line]:
-        """Where to ask each worker that has a process about its stores."""
-        return {number: worker.line for number, worker in list(self._living.items())}
+    def answerers(self) -> dict[int, Answerer]:
+        """Whom to ask about the stores of each worker that has a process. From any thread."""
+        found: dict[int, Answerer] = {}
+        for number, living in list(self._living.items()):
+            silent_ms = self.supervision.silent_ms(number)
+            found[number] = living.line if silent_ms is None else SilentWorker(number, silent_ms)
+        return found
 
     def measured(self) -> list[Measured]:
         """The last metrics of each worker that has a process."""
@@ -390,7 +394,7 @@ def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions,
         Supervisor(supervision, {job.number: job for job in jobs}, clock) as supervisor,
         on_stacks_request(supervisor.ask_for_stacks),
         shown(
-            WatchedWorkers(supervisor, watch.ready_lag, clock), lambda: Together(supervisor.lines), watch
+            WatchedWorkers(supervisor, watch.ready_lag, clock), lambda: Together(supervisor.answerers), watch
         ) as endpoint,
     ):
         supervisor.endpoint = endpoint

@@ -236,9 +236,9 @@ class Looker:
         self._channel.send(self._looks.look(with_group=request.with_group), timeout_s=_LOOK_S)
 
 
-def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) -> None:
-    """Run until the supervisor stops it; meanwhile answer questions about the stores, and requests for looks. Raises
-    the error with which the application fails."""
+def run_job(job: Job, channel: Channel, questions: socket.socket, commits: int, leash: Leash) -> None:
+    """Run until the supervisor stops it; meanwhile answer questions about the stores, and requests for looks.
+    ``commits``: the descriptor of their count. Raises the error with which the application fails."""
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
 
@@ -247,10 +247,11 @@ def run_job(job: Job, channel: Channel, questions: socket.socket, leash: Leash) 
     streams = Streams(application, settings_of(application, job.settings, **job.flags), worker=job.number)
     reporter = Reporter(channel, streams, until_caught_up=job.until_caught_up, measured=job.watched)
     if job.watched:
+        from pystreams.serving.stores.commit_count import CommitCount
         from pystreams.serving.stores.lines import LineServer
         from pystreams.serving.stores.local import LocalStores
 
-        LineServer(questions, LocalStores(streams))
+        LineServer(questions, LocalStores(streams), CommitCount(commits))
         Looker(channel, streams, job.number, leash)
     announce(streams, job.endpoint, warns=job.number == 1)
     leash.begin(streams)
@@ -294,7 +295,7 @@ def failure_of(error: StreamsError) -> Failure:
 
 def main() -> NoReturn:
     """``python -m pystreams.cli.commands.workers.worker_program --application NAME [--number N | --spare] --channel
-    DESCRIPTOR --questions DESCRIPTOR``.
+    DESCRIPTOR --questions DESCRIPTOR --commits DESCRIPTOR``.
 
     The application and the number only serve to recognize the process in ``ps``.
     """
@@ -304,8 +305,9 @@ def main() -> NoReturn:
     parser.add_argument("--spare", action="store_true", help="import everything before there is a job")
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--questions", type=int, required=True)
+    parser.add_argument("--commits", type=int, required=True)
     arguments = parser.parse_args()
-    for descriptor in (arguments.channel, arguments.questions):
+    for descriptor in (arguments.channel, arguments.questions, arguments.commits):
         os.set_inheritable(descriptor, False)
     # Python buffers output to a pipe in blocks, and the last output of a killed process would be lost.
     for stream in (sys.stdout, sys.stderr):
@@ -321,7 +323,7 @@ def main() -> NoReturn:
         sys.exit(Exit.OK)
     show_in_process_lists(job.number)
     try:
-        run_job(job, channel, questions, Leash(messages))
+        run_job(job, channel, questions, arguments.commits, Leash(messages))
     except StreamsError as error:
         channel.send(failure_of(error), timeout_s=None)
         if error.threads_at_work:

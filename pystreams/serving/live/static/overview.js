@@ -93,7 +93,10 @@ function showTasks({ tasks, elsewhere, state }) {
 
 function showStart({ clients }) {
   const start = clients.length ? Math.min(...clients.map((client) => client.started_ms)) : null;
-  setText(byId("processed-note"), start === null ? "records" : `records since ${clock(start)} UTC`);
+  const internal = clients.reduce((total, client) => total + client.internal_records, 0);
+  const notes = [start === null ? "records" : `records since ${clock(start)} UTC`];
+  if (internal) notes.push(`and ${number(internal)} from internal topics`);
+  setText(byId("processed-note"), notes.join(", "));
 }
 
 function showLeftOut({ state }) {

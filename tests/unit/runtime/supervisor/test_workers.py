@@ -386,6 +386,24 @@ def test_a_worker_that_reports_no_more_is_not_ready_and_no_reason_to_restart_all
     assert scene.supervision.health(None).ready
 
 
+def test_a_worker_that_is_silent_is_not_where_it_said_it_was():
+    scene = Scene(1)
+    restoring = Health(live=True, ready=False, reasons=("a task is restored",))
+    scene.run(report=msgspec.structs.replace(READY, health=restoring))
+    assert scene.supervision.health(None).reasons == ("worker 1: a task is restored",)
+    assert scene.supervision.silent_ms(1) is None
+    scene.advance(UNREADY_MS)
+    assert scene.supervision.health(None).reasons == ("worker 1: it has not reported for 5 s",)
+    assert scene.supervision.silent_ms(1) == UNREADY_MS
+
+
+def test_a_worker_that_starts_is_not_silent():
+    scene = Scene(1)
+    scene.advance(2 * UNREADY_MS)
+    assert scene.supervision.health(None).reasons == ("worker 1: starting",)
+    assert scene.supervision.silent_ms(1) is None
+
+
 def test_who_is_silent_is_reported_once_and_left_alone():
     scene = Scene(1)
     scene.run()

@@ -1,0 +1,233 @@
+"""A supervisor gives a worker's answer as of the last commit again without asking, until that worker commits: what it
+gives is never older than what the worker would give."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from pystreams.serving.stores import lines
+from pystreams.serving.stores.asking import Together
+from pystreams.serving.stores.commit_count import CommitCount
+from pystreams.serving.stores.lines import Line
+from pystreams.serving.stores.local import LocalStores
+from pystreams.serving.stores.parts import Entry, StorePart
+from pystreams.serving.stores.questions import EntryPlace, Question
+from tests.live.support import eventually
+from tests.serving.asyncio_kit import run_apart
+from tests.serving.queries_kit import Asked, asked, counting
+from tests.serving.worker_kit import Worker, asked_over_a_line, line_to
+
+pytestmark = pytest.mark.live
+
+QUESTION = Question("counts", "a", freshness="committed")
+
+
+@pytest.fixture
+def application(tmp_path) -> Iterator[Asked]:
+    with asked(tmp_path, counting, commit_interval_ms=20) as application:
+        write(application, 1)
+        eventually(lambda: committed(application) == 1)
+        yield application
+
+
+def write(application: Asked, count: int) -> None:
+    application.log.write("in", [("a", count, count)])
+
+
+def committed(application: Asked) -> int:
+    """The count that a thread finds that asks the store itself."""
+    found = application.streams.store("counts", freshness="committed").get("a")
+    return 0 if found is None else found.value
+
+
+def count_in(part: object) -> int:
+    assert isinstance(part, StorePart)
+    return int(part.entries[0].shown.partition(b'"value":')[2].partition(b",")[0])
+
+
+async def until_kept(line: Line, question: Question = QUESTION) -> StorePart:
+    """The answer, asked for until the line keeps it: the first question about a store is not answered at once."""
+    while line.ask_at_once(question) is None:
+        part = await line.ask(question)
+    return part
+
+
+def over_a_line(application: Asked, ask: Callable[[Line], Awaitable[object]]) -> object:
+    return asked_over_a_line(LocalStores(application.streams), ask)
+
+
+def test_the_same_question_is_not_asked_again_until_the_next_commit(application: Asked) -> None:
+    async def ask(line: Line) -> None:
+        part = await until_kept(line)
+        assert line.ask_at_once(QUESTION) == part
+        write(application, 2)
+        eventually(lambda: committed(application) == 2)
+        assert line.ask_at_once(QUESTION) is None
+        assert count_in(await line.ask(QUESTION)) == 2
+
+    over_a_line(application, ask)
+
+
+def test_no_answer_is_older_than_a_commit_that_has_ended_before_the_question(application: Asked) -> None:
+    counts = 300
+
+    def write_all() -> None:
+        for count in range(2, counts + 1):
+            write(application, count)
+
+    async def ask(line: Line) -> int:
+        at_once = last = 0
+        while last < counts:
+            before = committed(application)
+            part = line.ask_at_once(QUESTION)
+            at_once += part is not None
+            found = count_in(part or await line.ask(QUESTION))
+            assert found >= max(before, last)
+            last = found
+        return at_once
+
+    writing = threading.Thread(target=write_all)
+    writing.start()
+    try:
+        at_once = over_a_line(application, ask)
+    finally:
+        writing.join()
+    assert isinstance(at_once, int)
+    assert at_once > 0
+
+
+def test_an_absent_key_is_found_after_the_commit_that_brings_it(application: Asked) -> None:
+    absent = Question("counts", "new", freshness="committed")
+
+    async def ask(line: Line) -> None:
+        assert (await until_kept(line, absent)).entries == []
+        application.log.write("in", [("new", 1, 5)])
+        eventually(lambda: application.streams.store("counts", freshness="committed").get("new"))
+        assert line.ask_at_once(absent) is None
+        assert (await line.ask(absent)).entries != []
+
+    over_a_line(application, ask)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Question("counts", "a"),
+        Question("counts", "a", freshness="committed", position={"in": {0: 1}}),
+        Question("counts", None, freshness="committed"),
+        Question("counts", "b", freshness="committed"),
+    ],
+    ids=["latest", "position", "range", "another key"],
+)
+def test_other_questions_are_asked(application: Asked, other: Question) -> None:
+    async def ask(line: Line) -> None:
+        await until_kept(line)
+        assert line.ask_at_once(other) is None
+
+    over_a_line(application, ask)
+
+
+def test_a_task_that_leaves_the_process_takes_its_answers_along(application: Asked) -> None:
+    async def ask(line: Line) -> None:
+        await until_kept(line)
+        application.streams.close(60_000)
+        assert line.ask_at_once(QUESTION) is None
+
+    over_a_line(application, ask)
+
+
+def test_what_a_process_that_is_gone_has_said_holds_no_longer(application: Asked) -> None:
+    async def ask(line: Line) -> None:
+        await until_kept(line)
+        line.hang_up()
+        assert line.ask_at_once(QUESTION) is None
+
+    over_a_line(application, ask)
+
+
+class Lasting(Worker):
+    """All its answers hold, because it never commits: as those of a process that stands still."""
+
+    def lasts_until(self, question: Question, part: StorePart, ended: Callable[[], None]) -> bool:
+        self.ended = ended
+        return True
+
+
+def test_a_process_that_stands_still_is_asked_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def is_kept(line: Line) -> bool:
+        await line.ask(QUESTION)
+        return line.ask_at_once(QUESTION) is not None
+
+    assert asked_over_a_line(Lasting(at_once=True), is_kept) is True
+    monkeypatch.setattr(lines, "LASTS_S", 0.0)
+    assert asked_over_a_line(Lasting(at_once=True), is_kept) is False
+
+
+def test_a_commit_while_the_answer_is_on_its_way_counts() -> None:
+    worker = Lasting(at_once=True)
+
+    async def is_kept(line: Line) -> bool:
+        part = await line.ask(QUESTION)
+        worker.ended()
+        return part is not None and line.ask_at_once(QUESTION) is not None
+
+    assert asked_over_a_line(worker, is_kept) is False
+
+
+def test_among_several_workers_the_one_that_had_the_key_is_looked_at() -> None:
+    async def ask() -> None:
+        having, other = line_to(Lasting(at_once=True)), line_to(Lasting(has=False, at_once=True))
+        together = Together(lambda: {1: other, 2: having})
+        try:
+            assert together.ask_at_once(QUESTION) is None
+            part = await together.ask(QUESTION)
+            assert together.ask_at_once(QUESTION) == part
+            assert together.ask_at_once(Question("counts", "b", freshness="committed")) is None
+            having.hang_up()
+            assert together.ask_at_once(QUESTION) is None
+        finally:
+            having.hang_up()
+            other.hang_up()
+
+    run_apart(ask())
+
+
+def test_a_part_without_the_partition_of_the_key_is_no_answer() -> None:
+    class Elsewhere(Lasting):
+        """It had the partition before, and has it no longer."""
+
+        def _answer(self, question: Question) -> StorePart:
+            read = [0] if self.has else []
+            entries = [Entry(EntryPlace(b"a"), b"1")] if self.has else []
+            return StorePart(entries, read=read, partitions=1, partition=0, single=True)
+
+    worker = Elsewhere(at_once=True)
+
+    async def ask(line: Line) -> None:
+        together = Together(lambda: {1: line})
+        await together.ask(QUESTION)
+        assert together.ask_at_once(QUESTION) is not None
+        worker.has = False
+        await line.ask(QUESTION)
+        assert line.ask_at_once(QUESTION) is not None
+        assert together.ask_at_once(QUESTION) is None
+
+    asked_over_a_line(worker, ask)
+
+
+def test_both_processes_count_in_the_same_memory() -> None:
+    line = line_to(worker := Lasting(at_once=True))
+
+    async def ask() -> int:
+        await line.ask(QUESTION)
+        before = line._commits.now()
+        for _ in range(3):
+            worker.ended()
+        line.hang_up()
+        return line._commits.now() - before
+
+    assert isinstance(line._commits, CommitCount)
+    assert run_apart(ask()) == 3
