@@ -195,6 +195,35 @@ def test_among_several_workers_the_one_that_had_the_key_is_looked_at() -> None:
     run_apart(ask())
 
 
+def test_a_key_that_no_worker_has_is_looked_for_at_each_of_them() -> None:
+    class Half(Lasting):
+        """It has one of two partitions, and does not know that of a key."""
+
+        def __init__(self, partition: int) -> None:
+            super().__init__(at_once=True)
+            self._partition = partition
+
+        def _answer(self, question: Question) -> StorePart:
+            return StorePart(read=[self._partition], partitions=2)
+
+    async def ask() -> None:
+        first, second = line_to(Half(0)), line_to(Half(1))
+        together = Together(lambda: {1: first, 2: second})
+        try:
+            await first.ask(QUESTION)
+            assert together.ask_at_once(QUESTION) is None
+            part = await together.ask(QUESTION)
+            assert (part.entries, part.missing()) == ([], set())
+            assert together.ask_at_once(QUESTION) == part
+            second.hang_up()
+            assert together.ask_at_once(QUESTION) is None
+        finally:
+            first.hang_up()
+            second.hang_up()
+
+    run_apart(ask())
+
+
 def test_a_part_without_the_partition_of_the_key_is_no_answer() -> None:
     class Elsewhere(Lasting):
         """It had the partition before, and has it no longer."""

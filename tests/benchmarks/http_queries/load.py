@@ -18,18 +18,25 @@ _PAUSE_S = 0.05
 
 @dataclass
 class Answers:
-    """Those from the first one with status 200 on: before it the application starts. How many there were by status (0:
-    none came), and how long they took. ``cpu_s`` is the processor time that asking took, of ``took_s`` seconds."""
+    """Those to questions that were due after the first answer with status 200: before it the application starts, and
+    what was asked meanwhile has waited for that. How many there were by status (0: none came), and how long they took.
+    ``cpu_s`` is the processor time that asking took, of ``took_s`` seconds."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     latencies_ms: list[float] = field(default_factory=list)
     cpu_s: float = 0.0
     took_s: float = 0.0
+    #: When the first answer with status 200 came.
+    _begun: float | None = None
 
-    def add(self, status: int, latency_ms: float) -> None:
-        if status == 200 or self.latencies_ms:
+    def add(self, status: int, due: float) -> None:
+        """An answer has come to the question that was due then, by the performance counter."""
+        now = time.perf_counter()
+        if self._begun is None and status == 200:
+            self._begun = now
+        if self._begun is not None and due >= self._begun:
             self.statuses[status] += 1
-            self.latencies_ms.append(latency_ms)
+            self.latencies_ms.append((now - due) * 1000)
 
     def percentile_ms(self, share: float) -> float:
         """The time within which this share of the answers came."""
@@ -114,7 +121,7 @@ class _Connection(asyncio.Protocol):
         if not end or len(body) < int(head.partition(b"content-length: ")[2].split(b"\r\n", 1)[0]):
             return
         assert self._due is not None
-        self._answers.add(int(head[9:12]), (time.perf_counter() - self._due) * 1000)
+        self._answers.add(int(head[9:12]), self._due)
         self._due = None
         self._free.append(self)
 
