@@ -22,6 +22,7 @@ from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.frames.arrow_tables import in_memory
 from pystreams.backfill.sources.frames.encoding import LACKING, EncoderOf
+from pystreams.backfill.sources.frames.seam import Times
 from pystreams.backfill.sources.frames.source import DataFrameSource, LogAfter, SparkTable, is_of_spark
 from pystreams.backfill.sources.frames.table_topic import Measure, TableTopic
 from pystreams.backfill.spark.arrow import mapped, no_word_about_pandas, table_of
@@ -97,7 +98,7 @@ class FrameTopic(TableTopic):
             grouped = self._places(self._needed).groupBy("partition", late.alias("late"))
             found = grouped.agg(*values).collect()
         return [
-            Measure(partition, is_late, records, first, last, first_ms, last_ms, tuple(wrong))
+            Measure(partition, is_late, Times(records, first_ms, last_ms), first, last, tuple(wrong))
             for partition, is_late, records, first, last, first_ms, last_ms, *wrong in found
         ]
 

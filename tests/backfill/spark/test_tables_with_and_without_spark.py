@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import functions as sql
 
 from pystreams.app import App
-from pystreams.backfill import DataFrameSource, backfill
+from pystreams.backfill import DataFrameSource, backfill, plan_backfill
+from pystreams.backfill.compute.driver import run
 from pystreams.backfill.compute.inline import InlineExecutor
 from pystreams.backfill.sources import SparkTable
 from pystreams.backfill.spark.executor import SparkExecutor
-from pystreams.errors import ConfigError
+from pystreams.errors import ConfigError, StateError
 from tests.backfill.kit import everything
 
 #: A column of each type, some with nulls; moments in the oldest type of Parquet.
@@ -34,18 +36,17 @@ COLUMNS = {
 }
 
 
-def result_of(frame: Any, executor: Any, staging: Path) -> Any:
+def job(frame: Any) -> dict[str, Any]:
     app = App("events", statestore_cache_max_bytes=0)
     events = app.stream("events", key=str, value=dict)
     events.to("out")
     events.group_by_key().count(name="of")
-    return backfill(
-        app,
-        sources={"events": DataFrameSource(frame, key="who", timestamp="at", partitions=3)},
-        staging=staging,
-        executor=executor,
-        partitions={"out": 3},
-    )
+    sources = {"events": DataFrameSource(frame, key="who", timestamp="at", partitions=3)}
+    return {"application": app, "sources": sources, "partitions": {"out": 3}}
+
+
+def result_of(frame: Any, executor: Any, staging: Path) -> Any:
+    return backfill(**job(frame), staging=staging, executor=executor)
 
 
 def test_the_same_bytes(spark: Any, executor: SparkExecutor, tmp_path: Path) -> None:
@@ -68,6 +69,15 @@ def test_a_frame_in_memory_is_one_of_spark_too(spark: Any, executor: SparkExecut
     table = rows.toArrow()
     on_spark = result_of(table, executor, tmp_path / "spark")
     assert everything(on_spark) == everything(result_of(table, InlineExecutor(), tmp_path / "without"))
+
+
+def test_what_was_planned_on_spark_is_not_read_from_elsewhere_without_it(
+    spark: Any, executor: SparkExecutor, tmp_path: Path
+) -> None:
+    frame = spark.range(9).select(sql.expr("concat('c', id) as who"), sql.expr("timestamp_millis(id) as at"))
+    planned = plan_backfill(**job(frame), executor=executor)
+    with pytest.raises(StateError, match=r"events-. comes from a DataFrame, which a worker cannot read"):
+        run(planned, InlineExecutor(), str(tmp_path / "staging"))
 
 
 def test_a_mismatch_is_explained_alike(spark: Any, executor: SparkExecutor, tmp_path: Path) -> None:

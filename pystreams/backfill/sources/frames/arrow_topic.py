@@ -19,6 +19,7 @@ from pystreams.backfill.exchange.rows import Arrow, pc
 from pystreams.backfill.sources.frames.arrow_tables import ArrowTable, TablePiece, open_table
 from pystreams.backfill.sources.frames.encoding import EncoderOf
 from pystreams.backfill.sources.frames.numbering import Numbering
+from pystreams.backfill.sources.frames.seam import Times
 from pystreams.backfill.sources.frames.sorted_runs import BY_CONTENT, BY_OFFSET, Run, merged, write_run
 from pystreams.backfill.sources.frames.source import DataFrameSource, LogAfter, SparkTable
 from pystreams.backfill.sources.frames.table_topic import Measure, TableTopic
@@ -71,7 +72,7 @@ class ArrowTopic(TableTopic):
             for rows in piece.batches([*self._encoder.place_columns, *self._added_columns]):
                 for one in self._measured(rows):
                     place = one.partition, one.late
-                    found[place] = _sum(found[place], one) if place in found else one
+                    found[place] = found[place] + one if place in found else one
         return list(found.values())
 
     @property
@@ -101,11 +102,9 @@ class ArrowTopic(TableTopic):
             yield Measure(
                 row["partition"],
                 row["late"],
-                row["count_all"],
+                Times(row["count_all"], row["timestamp_min"], row["timestamp_max"]),
                 row["offset_min"],
                 row["offset_max"],
-                row["timestamp_min"],
-                row["timestamp_max"],
                 tuple(row[f"{name}_sum"] for name in names),
             )
 
@@ -135,25 +134,6 @@ class ArrowTopic(TableTopic):
 def _late(timestamps: Arrow, end_ms: int | None) -> Arrow:
     """Which rows are behind the end; those without a timestamp are not: they are refused."""
     return pc.fill_null(pc.greater_equal(timestamps, _INT64_MAX if end_ms is None else end_ms), False)
-
-
-def _sum(one: Measure, other: Measure) -> Measure:
-    def least(first: int | None, second: int | None) -> int | None:
-        return min((value for value in (first, second) if value is not None), default=None)
-
-    def greatest(first: int | None, second: int | None) -> int | None:
-        return max((value for value in (first, second) if value is not None), default=None)
-
-    return Measure(
-        one.partition,
-        one.late,
-        one.records + other.records,
-        least(one.first_offset, other.first_offset),
-        greatest(one.last_offset, other.last_offset),
-        least(one.first_ms, other.first_ms),
-        greatest(one.last_ms, other.last_ms),
-        tuple(a + b for a, b in zip(one.wrong, other.wrong, strict=True)),
-    )
 
 
 @dataclass(frozen=True, slots=True)

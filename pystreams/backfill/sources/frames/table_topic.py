@@ -20,17 +20,29 @@ from pystreams.nearest import listing
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The rows of one partition (None: those without one) on one side of the table's end (``late``: behind it). Times
-    are in ms. ``wrong`` are the numbers of rows that fail each of ``TableTopic.checks``."""
+    """The rows of one partition (None: those without one) on one side of the table's end (``late``: behind it).
+    ``wrong`` are the numbers of rows that fail each of ``TableTopic.checks``."""
 
     partition: int | None
     late: bool
-    records: int
+    times: Times
     first_offset: int | None
     last_offset: int | None
-    first_ms: int | None
-    last_ms: int | None
     wrong: tuple[int, ...]
+
+    def __add__(self, other: Measure) -> Measure:
+        """Those of both, which are of the same partition and side."""
+        firsts = [offset for offset in (self.first_offset, other.first_offset) if offset is not None]
+        lasts = [offset for offset in (self.last_offset, other.last_offset) if offset is not None]
+        wrong = tuple(a + b for a, b in zip(self.wrong, other.wrong, strict=True))
+        return Measure(
+            self.partition,
+            self.late,
+            self.times + other.times,
+            min(firsts, default=None),
+            max(lasts, default=None),
+            wrong,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,18 +167,17 @@ class TableTopic:
         rows = [one for one in found if not one.late]
         self._check(rows)
         times, unused = (
-            sum((Times(one.records, one.first_ms, one.last_ms) for one in found if one.late is late), Times())
-            for late in (False, True)
+            sum((one.times for one in found if one.late is late), Times()) for late in (False, True)
         )
         return _Summary(dict(map(self._partition, rows)), times, unused)
 
     def _partition(self, one: Measure) -> tuple[int, _Partition]:
         assert one.partition is not None, "rows without a partition are refused"
         if not self.exact:
-            return one.partition, _Partition(0, one.records, one.records)
+            return one.partition, _Partition(0, one.times.records, one.times.records)
         assert one.first_offset is not None, "rows without an offset are refused"
         assert one.last_offset is not None, "rows without an offset are refused"
-        return one.partition, _Partition(one.first_offset, one.last_offset + 1, one.records)
+        return one.partition, _Partition(one.first_offset, one.last_offset + 1, one.times.records)
 
     def _check(self, rows: Sequence[Measure]) -> None:
         """Raises ``ConfigError`` for rows that cannot be records of the topic, with their number by what they lack."""
