@@ -30,7 +30,7 @@ waits = False
 
 
 def remainder(key, value):
-    # In steps: Python loses a signal that comes just before a wait without an end begins.
+    # In steps: Python handles a signal that comes just before a wait only after it.
     while waits and value == 1_500:
         threading.Event().wait(0.05)
     return value % 7

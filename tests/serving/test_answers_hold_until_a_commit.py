@@ -3,14 +3,19 @@ gives is never older than what the worker would give."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
+from pystreams.cli.commands.workers.silent import SilentWorker
+from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.stores import lines
 from pystreams.serving.stores.asking import Together
-from pystreams.serving.stores.commit_count import CommitCount
+from pystreams.serving.stores.ended_answers import EndedAnswers, shared_memory
 from pystreams.serving.stores.lines import Line
 from pystreams.serving.stores.local import LocalStores
 from pystreams.serving.stores.parts import Entry, StorePart
@@ -23,6 +28,12 @@ from tests.serving.worker_kit import Worker, asked_over_a_line, line_to
 pytestmark = pytest.mark.live
 
 QUESTION = Question("counts", "a", freshness="committed")
+
+
+@pytest.fixture(autouse=True)
+def time_does_not_end_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a second may pass between two steps of a test."""
+    monkeypatch.setattr(lines, "LASTS_MS", 600_000.0)
 
 
 @pytest.fixture
@@ -72,29 +83,31 @@ def test_the_same_question_is_not_asked_again_until_the_next_commit(application:
 
 
 def test_no_answer_is_older_than_a_commit_that_has_ended_before_the_question(application: Asked) -> None:
-    counts = 300
+    commits = 100
 
-    def write_all() -> None:
-        for count in range(2, counts + 1):
+    def write_one_for_each_commit() -> None:
+        for count in range(2, commits + 1):
             write(application, count)
+            eventually(lambda count=count: committed(application) == count)
 
     async def ask(line: Line) -> int:
+        await until_kept(line)
+        writing = threading.Thread(target=write_one_for_each_commit)
+        writing.start()
         at_once = last = 0
-        while last < counts:
-            before = committed(application)
-            part = line.ask_at_once(QUESTION)
-            at_once += part is not None
-            found = count_in(part or await line.ask(QUESTION))
-            assert found >= max(before, last)
-            last = found
+        try:
+            while last < commits:
+                before = committed(application)
+                part = line.ask_at_once(QUESTION)
+                at_once += part is not None
+                found = count_in(part or await line.ask(QUESTION))
+                assert found >= max(before, last)
+                last = found
+        finally:
+            writing.join()
         return at_once
 
-    writing = threading.Thread(target=write_all)
-    writing.start()
-    try:
-        at_once = over_a_line(application, ask)
-    finally:
-        writing.join()
+    at_once = over_a_line(application, ask)
     assert isinstance(at_once, int)
     assert at_once > 0
 
@@ -162,7 +175,7 @@ def test_a_process_that_stands_still_is_asked_again_after_a_while(monkeypatch: p
         return line.ask_at_once(QUESTION) is not None
 
     assert asked_over_a_line(Lasting(at_once=True), is_kept) is True
-    monkeypatch.setattr(lines, "LASTS_S", 0.0)
+    monkeypatch.setattr(lines, "LASTS_MS", 0.0)
     assert asked_over_a_line(Lasting(at_once=True), is_kept) is False
 
 
@@ -195,33 +208,23 @@ def test_among_several_workers_the_one_that_had_the_key_is_looked_at() -> None:
     run_apart(ask())
 
 
-def test_a_key_that_no_worker_has_is_looked_for_at_each_of_them() -> None:
-    class Half(Lasting):
-        """It has one of two partitions, and does not know that of a key."""
-
-        def __init__(self, partition: int) -> None:
-            super().__init__(at_once=True)
-            self._partition = partition
+def test_the_only_worker_is_looked_at_for_a_key_whose_partition_is_not_known() -> None:
+    class Unknown(Lasting):
+        """It has all partitions, and the key is in none of them."""
 
         def _answer(self, question: Question) -> StorePart:
-            return StorePart(read=[self._partition], partitions=2)
+            return StorePart(read=[0, 1], partitions=2)
 
-    async def ask() -> None:
-        first, second = line_to(Half(0)), line_to(Half(1))
-        together = Together(lambda: {1: first, 2: second})
-        try:
-            await first.ask(QUESTION)
-            assert together.ask_at_once(QUESTION) is None
-            part = await together.ask(QUESTION)
-            assert (part.entries, part.missing()) == ([], set())
-            assert together.ask_at_once(QUESTION) == part
-            second.hang_up()
-            assert together.ask_at_once(QUESTION) is None
-        finally:
-            first.hang_up()
-            second.hang_up()
+    async def ask(line: Line) -> None:
+        together = Together(lambda: {1: line})
+        part = await together.ask(QUESTION)
+        assert (part.entries, part.missing()) == ([], set())
+        assert together.ask_at_once(QUESTION) == part
+        worker.ended()
+        assert together.ask_at_once(QUESTION) is None
 
-    run_apart(ask())
+    worker = Unknown(at_once=True)
+    asked_over_a_line(worker, ask)
 
 
 def test_a_part_without_the_partition_of_the_key_is_no_answer() -> None:
@@ -247,16 +250,46 @@ def test_a_part_without_the_partition_of_the_key_is_no_answer() -> None:
     asked_over_a_line(worker, ask)
 
 
-def test_both_processes_count_in_the_same_memory() -> None:
-    line = line_to(worker := Lasting(at_once=True))
+@pytest.mark.parametrize("of_the_system", [True, False], ids=["in memory", "in a file"])
+def test_what_another_process_adds_is_seen(monkeypatch: pytest.MonkeyPatch, of_the_system: bool) -> None:
+    if not of_the_system:
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    descriptor = shared_memory()
+    ended = EndedAnswers(descriptor)
+    assert ended.count() == 0
+    add = f"from pystreams.serving.stores.ended_answers import EndedAnswers; EndedAnswers({descriptor}).add()"
+    for count in (1, 2):
+        subprocess.run([sys.executable, "-c", add], check=True, timeout=60, pass_fds=[descriptor])
+        assert ended.count() == count
+    os.close(descriptor)
 
-    async def ask() -> int:
-        await line.ask(QUESTION)
-        before = line._commits.now()
-        for _ in range(3):
-            worker.ended()
-        line.hang_up()
-        return line._commits.now() - before
 
-    assert isinstance(line._commits, CommitCount)
-    assert run_apart(ask()) == 3
+def test_threads_that_add_at_the_same_time_lose_nothing() -> None:
+    descriptor = shared_memory()
+    ended = EndedAnswers(descriptor)
+    os.close(descriptor)
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=lambda: [ended.add() for _ in range(2_000)]) for _ in range(4)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    finally:
+        sys.setswitchinterval(interval_s)
+    assert ended.count() == 8_000
+
+
+def test_a_silent_worker_hides_no_other_one() -> None:
+    silent = SilentWorker(1, 7_000)
+
+    async def ask(line: Line) -> None:
+        together = Together(lambda: {1: silent, 2: line})
+        assert (await together.ask(QUESTION)).entries
+        assert await together.stores() == []
+        with pytest.raises(UnreachableError, match="worker 1 does not answer") as refused:
+            await Together(lambda: {1: silent}).ask(QUESTION)
+        assert "it has not reported for 7 s" in refused.value.why
+
+    asked_over_a_line(Worker(), ask)

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from pystreams.serving.stores.asking import LastingAnswerer
-from pystreams.serving.stores.commit_count import CommitCount, shared_memory
+from pystreams.serving.stores.ended_answers import EndedAnswers, shared_memory
 from pystreams.serving.stores.lines import Line, LineServer
 from pystreams.serving.stores.parts import Entry, StoreInfo, StorePart
 from pystreams.serving.stores.questions import EntryPlace, Question
@@ -50,12 +50,12 @@ class Worker:
 
 
 def line_to(answerer: LastingAnswerer) -> Line:
-    """A line to the worker, which counts its commits in memory that both have mapped."""
+    """A line to the worker; both ends have mapped the same memory."""
     ours, theirs = socket.socketpair()
     descriptor = shared_memory()
     try:
-        LineServer(theirs, answerer, CommitCount(descriptor))
-        return Line(ours, CommitCount(descriptor))
+        LineServer(theirs, answerer, EndedAnswers(descriptor))
+        return Line(ours, EndedAnswers(descriptor))
     finally:
         os.close(descriptor)
 

@@ -228,11 +228,11 @@ class Supervision:
         return [] if worker.ready else [worker.shown_state]
 
     def silent_ms(self, number: int) -> float | None:
-        """For how long a worker that has reported before has been silent; None: not long enough to mention. From any
-        thread."""
+        """For how long a running worker has been silent; None: not long enough to mention. From any thread."""
         worker = self.workers[number]
-        silent_ms = worker.silent_ms(self._clock.monotonic_ms())
-        return silent_ms if worker.has_worked and silent_ms >= UNREADY_MS else None
+        # Time in which the supervisor itself did not listen does not count.
+        silent_ms = worker.silent_ms(min(self._clock.monotonic_ms(), self._ticked_ms + AWAY_MS))
+        return silent_ms if worker.state is WorkerState.RUNNING and silent_ms >= UNREADY_MS else None
 
     def _lag(self) -> int | None:
         """The lag of all tasks, 0 if there are none; None: it is not known."""

@@ -462,6 +462,9 @@ class TaskManager:
 
     def _close(self, task: ActiveTask) -> None:
         was = task.status
+        if was is TaskStatus.RUNNING:
+            # Closing its processors may take long, and others may have the task by then. Let nobody read it any more.
+            task.state.committed_stores.close()
         self._tasks.become(task, TaskStatus.CLOSED)
         if was is TaskStatus.CREATED:
             self._opener.give_up(task.task_id)

@@ -24,6 +24,7 @@ def first_paint(described: Described | None, look: Look, *, with_stores: bool) -
     """The page's HTML. All names in it come from programs, so they are escaped. ``with_stores``: the server has
     ``/stores``, where keys can be looked up."""
     health, words = _health(look)
+    internal = sum(client.internal_records for client in look.clients)
     tasks = [(thread, task) for client in look.clients for thread in client.threads for task in thread.tasks]
     return _PAGE.substitute(
         application=escape(described.application_id if described else "pystreams"),
@@ -35,6 +36,8 @@ def first_paint(described: Described | None, look: Look, *, with_stores: bool) -
         lag=_number(_sum(task.lag for _, task in tasks)),
         tasks=_number(len(tasks) + sum(client.more_tasks for client in look.clients)),
         processed=_number(sum(client.records for client in look.clients)),
+        processed_note="records since the start"
+        + (f", and {internal:,} from internal topics" if internal else ""),
         left_out=_number(sum(sum(client.left_out.values()) for client in look.clients)),
         rows=_rows(tasks),
         stores="served" if with_stores else "absent",

@@ -5,6 +5,6 @@ question (``questions``), an ``Answerer`` (``asking``) returns its part of the a
 parts, and ``replies`` makes the reply to the client. ``local`` answers for the client of this process: ``page_reading``
 reads a page from an opened store, ``json_forms`` (``key_texts`` says how to write a key) and ``arrow`` convert keys and
 values, and ``kept_answers`` caches answers until the next commit. ``lines`` connects a supervisor with its workers,
-whose commits ``commit_count`` counts for it, and ``peers`` asks other instances. ``serving.query_errors`` has the
+``ended_answers`` says which of their answers hold, and ``peers`` asks other instances. ``serving.query_errors`` has the
 errors of queries.
 """

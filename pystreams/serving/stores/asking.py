@@ -71,12 +71,11 @@ class Together:
     def ask_at_once(self, question: Question) -> StorePart | None:
         processes = self._processes()
         likely = self._likely(question)
-        asked = list(processes.values()) if likely is None or likely not in processes else [processes[likely]]
-        parts = [part for process in asked if (part := process.ask_at_once(question)) is not None]
-        if len(parts) < len(asked) or not parts:
-            return None
-        part = parts[0] if len(parts) == 1 else merged(question, parts)
-        return None if part.missing() else part
+        if likely is None and len(processes) == 1:
+            (likely,) = processes
+        process = None if likely is None else processes.get(likely)
+        part = None if process is None else process.ask_at_once(question)
+        return None if part is None or part.missing() else part
 
     async def ask(self, question: Question) -> StorePart:
         processes = dict(self._processes())

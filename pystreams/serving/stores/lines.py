@@ -10,17 +10,17 @@ import asyncio
 import logging
 import socket
 import threading
-import time
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
-from cachetools import TTLCache
+from cachetools import LRUCache
 
+from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import StreamsError
 from pystreams.serving.query_errors import as_query_error, query_error
 from pystreams.serving.stores.asking import LastingAnswerer
-from pystreams.serving.stores.commit_count import CommitCount
+from pystreams.serving.stores.ended_answers import EndedAnswers
 from pystreams.serving.stores.kept_answers import ANSWERS_MAX, QuestionKey, key_of
 from pystreams.serving.stores.parts import StoreInfo, StorePart
 from pystreams.serving.stores.questions import Question
@@ -36,9 +36,9 @@ _READ_BYTES: Final = 16_384
 #: The number of questions that are answered before other tasks of the event loop have their turn.
 _QUESTIONS_PER_TURN: Final = 32
 
-#: An answer is given again for at most this time, because a process that stands still counts no commits of those who
-#: take its tasks. That is much less than the time after which the group gives them to others.
-LASTS_S: Final = 1.0
+#: An answer is given again until this time after its question. A process that stands still does not notice that others
+#: have its tasks, and the group gives them to others after the session timeout, which is several seconds on Kafka.
+LASTS_MS: Final = 1_000.0
 
 
 class _Asked(msgspec.Struct, frozen=True, tag=True):
@@ -49,12 +49,12 @@ class _Asked(msgspec.Struct, frozen=True, tag=True):
 
 
 class _Answered(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """``commits``: the part is the whole answer as long as the count of commits is this one; None: it may change at any
-    time."""
+    """``ended``: the part is the whole answer as long as the count of ended answers is this one; None: it may change at
+    any time."""
 
     number: int
     part: StorePart
-    commits: int | None = None
+    ended: int | None = None
 
 
 class _Listed(msgspec.Struct, frozen=True, tag=True):
@@ -82,22 +82,24 @@ _decode_reply = msgspec.msgpack.Decoder(_Reply).decode
 
 
 class _Kept(NamedTuple):
-    """An answer, and the count of commits until which it holds."""
+    """An answer, and the count of ended answers with which it holds, until a deadline."""
 
     part: StorePart
-    commits: int
+    ended: int
+    until: Deadline
 
 
 class Line:
     """The end that asks. Implements ``Answerer``. Used in one event loop, except that any thread may call ``hang_up``.
     Its methods raise ``ConnectionError`` when the other process is gone.
 
-    Answers as of the last commit are kept until the other process has counted another commit."""
+    Answers as of the last commit are kept for a second, or until the other process says that they hold no longer."""
 
-    def __init__(self, end: socket.socket, commits: CommitCount) -> None:
+    def __init__(self, end: socket.socket, ended: EndedAnswers) -> None:
         self._end = end
-        self._commits = commits
-        self._kept: TTLCache[QuestionKey, _Kept] = TTLCache(ANSWERS_MAX, LASTS_S, time.monotonic)
+        self._ended = ended
+        self._clock = SystemClock()
+        self._kept: LRUCache[QuestionKey, _Kept] = LRUCache(ANSWERS_MAX)
         self._numbers = count()
         self._waiting: dict[int, asyncio.Future[_Reply]] = {}
         self._questions: _Outbox | None = None
@@ -113,13 +115,16 @@ class Line:
         if question.freshness != "committed" or question.key is None or question.position or self._gone:
             return None
         kept = self._kept.get(key_of(question))
-        return None if kept is None or kept.commits != self._commits.now() else kept.part
+        if kept is None or kept.ended != self._ended.count() or kept.until.expired():
+            return None
+        return kept.part
 
     async def ask(self, question: Question) -> StorePart:
+        until = Deadline(self._clock, LASTS_MS)
         reply = await self._reply(question)
         assert isinstance(reply, _Answered)
-        if reply.commits is not None:
-            self._kept[key_of(question)] = _Kept(reply.part, reply.commits)
+        if reply.ended is not None:
+            self._kept[key_of(question)] = _Kept(reply.part, reply.ended, until)
         return reply.part
 
     def hang_up(self) -> None:
@@ -187,10 +192,10 @@ class Line:
 class LineServer:
     """The end that answers, in its own thread, until the line ends."""
 
-    def __init__(self, end: socket.socket, answerer: LastingAnswerer, commits: CommitCount) -> None:
+    def __init__(self, end: socket.socket, answerer: LastingAnswerer, ended: EndedAnswers) -> None:
         self._end = end
         self._answerer = answerer
-        self._commits = commits
+        self._ended = ended
         self._tasks: set[asyncio.Task[None]] = set()
         threading.Thread(target=lambda: asyncio.run(self._serve()), name="queries", daemon=True).start()
 
@@ -230,10 +235,10 @@ class LineServer:
             part = None if question is None else self._answerer.ask_at_once(question)
             if question is None or part is None:
                 return None
-            # The count is taken first: a commit that ends the answer meanwhile makes it another one.
-            commits = self._commits.now()
-            lasts = self._answerer.lasts_until(question, part, self._commits.increase)
-            return _framed(_Answered(asked.number, part, commits if lasts else None))
+            # Take the count before ``lasts_until``: if a commit ends the answer after that, the count is another one.
+            ended = self._ended.count()
+            lasts = self._answerer.lasts_until(question, part, self._ended.add)
+            return _framed(_Answered(asked.number, part, ended if lasts else None))
         except Exception as error:  # noqa: BLE001 - whoever asks gets it
             return _refused(asked, error)
 

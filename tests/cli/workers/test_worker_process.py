@@ -57,7 +57,7 @@ class DeadProcess:
         self.last_lines: list[str] = []
         self.channel, self.output, self.log = Endless(), Endless(), Endless()
         self.questions, self._answers = socket.socketpair()
-        self.commits = mock.Mock()
+        self.ended_answers = mock.Mock()
         self.pid = 0
 
     def begin(self, job: Job) -> None:
@@ -94,7 +94,7 @@ def process_that_does_not_read() -> Iterator[tuple[WorkerProcess, Channel]]:
     """A worker's process, and its end of the channel, which holds its job."""
     ends: list[Channel] = []
 
-    def popen(_application: str, _number: int, channel: int, _questions: int, _commits: int) -> mock.Mock:
+    def popen(_application: str, _number: int, channel: int, _questions: int, _memory: int) -> mock.Mock:
         ends.append(Channel(socket.socket(fileno=os.dup(channel))))
         return mock.Mock(stdout=Path(os.devnull).open("rb"), stderr=Path(os.devnull).open("rb"))
 
@@ -142,7 +142,7 @@ class Asked:
         self.number = number
         self.requests: list[Message] = []
         self.answer: Message | None = None
-        self.questions, self.commits = mock.Mock(), mock.Mock()
+        self.questions, self.ended_answers = mock.Mock(), mock.Mock()
         self.channel = mock.Mock(send=self._send)
         self.close = mock.Mock()
         self.pid = 1_000 + number

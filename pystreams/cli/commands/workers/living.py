@@ -29,7 +29,7 @@ class LivingWorker:
     def __init__(self, process: WorkerProcess) -> None:
         self.process = process
         #: Where to ask about its stores.
-        self.line = Line(process.questions, process.commits)
+        self.line = Line(process.questions, process.ended_answers)
         #: Its last metrics.
         self.measured: Measured | None = None
         #: It was asked for the lag, and has not answered.

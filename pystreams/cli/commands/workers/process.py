@@ -12,7 +12,7 @@ from typing import IO, Final
 
 from pystreams.cli.commands.workers.channel import Channel, Job, StacksRequest, StopRequest
 from pystreams.cli.terminal.logs import LogOptions
-from pystreams.serving.stores.commit_count import CommitCount, shared_memory
+from pystreams.serving.stores.ended_answers import EndedAnswers, shared_memory
 
 #: The number of lines of a worker's log that are shown again if it dies without a reason.
 LAST_LINES: Final = 5
@@ -65,20 +65,20 @@ class WorkerProcess:
         self.number = number
         self.logs = LogOptions()
         self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
-        with ExitStack() as unless_it_starts, ExitStack() as its_own:
+        with ExitStack() as if_it_fails, ExitStack() as once_it_has_them:
             ours, theirs = socket.socketpair()
-            its_own.enter_context(theirs)
-            unless_it_starts.enter_context(ours)
+            if_it_fails.enter_context(ours)
+            once_it_has_them.enter_context(theirs)
             #: For questions about its stores; whoever asks them closes it.
             self.questions, answers = socket.socketpair()
-            its_own.enter_context(answers)
-            unless_it_starts.enter_context(self.questions)
-            counted = shared_memory()
-            its_own.callback(os.close, counted)
-            #: How often answers about its stores have become old.
-            self.commits = CommitCount(counted)
-            self._process = _popen(application, number, theirs.fileno(), answers.fileno(), counted)
-            unless_it_starts.pop_all()
+            if_it_fails.enter_context(self.questions)
+            once_it_has_them.enter_context(answers)
+            memory = shared_memory()
+            once_it_has_them.callback(os.close, memory)
+            #: Which of its answers hold.
+            self.ended_answers = EndedAnswers(memory)
+            self._process = _popen(application, number, theirs.fileno(), answers.fileno(), memory)
+            if_it_fails.pop_all()
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self.output = LineReader(self._process.stdout)
@@ -134,18 +134,25 @@ class WorkerProcess:
 
 
 def _popen(
-    application: str, number: int, channel: int, questions: int, commits: int
+    application: str, number: int, channel: int, questions: int, ended_answers: int
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - this program itself
         [
             *(sys.executable, "-m", "pystreams.cli.commands.workers.worker_program"),
             *("--application", application),
             *(("--spare",) if number == SPARE else ("--number", str(number))),
-            *("--channel", str(channel), "--questions", str(questions), "--commits", str(commits)),
+            *(
+                "--channel",
+                str(channel),
+                "--questions",
+                str(questions),
+                "--ended-answers",
+                str(ended_answers),
+            ),
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        pass_fds=[channel, questions, commits],
+        pass_fds=[channel, questions, ended_answers],
         start_new_session=True,
     )

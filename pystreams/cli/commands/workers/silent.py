@@ -1,4 +1,4 @@
-"""A worker that has not reported for a while, from the side of those who ask about its stores."""
+"""Stands in for a worker that has not reported for a while, where its stores are asked for."""
 
 from __future__ import annotations
 

@@ -49,6 +49,7 @@ from pystreams.runtime.supervisor.worker import Failure, Measured, Report
 from pystreams.runtime.threads.progress import Progress
 from pystreams.serving.lag import WAIT_S, lag_now
 from pystreams.serving.live.client_look import ClientLooks
+from pystreams.serving.stores.ended_answers import EndedAnswers
 from pystreams.serving.threads import client_threads
 
 #: The time that a worker has for its last commit after its supervisor is gone.
@@ -236,9 +237,11 @@ class Looker:
         self._channel.send(self._looks.look(with_group=request.with_group), timeout_s=_LOOK_S)
 
 
-def run_job(job: Job, channel: Channel, questions: socket.socket, commits: int, leash: Leash) -> None:
-    """Run until the supervisor stops it; meanwhile answer questions about the stores, and requests for looks.
-    ``commits``: the descriptor of their count. Raises the error with which the application fails."""
+def run_job(
+    job: Job, channel: Channel, questions: socket.socket, ended_answers: EndedAnswers, leash: Leash
+) -> None:
+    """Run until the supervisor stops it; meanwhile answer questions about the stores, and requests for looks. Raises
+    the error with which the application fails."""
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
 
@@ -247,11 +250,10 @@ def run_job(job: Job, channel: Channel, questions: socket.socket, commits: int, 
     streams = Streams(application, settings_of(application, job.settings, **job.flags), worker=job.number)
     reporter = Reporter(channel, streams, until_caught_up=job.until_caught_up, measured=job.watched)
     if job.watched:
-        from pystreams.serving.stores.commit_count import CommitCount
         from pystreams.serving.stores.lines import LineServer
         from pystreams.serving.stores.local import LocalStores
 
-        LineServer(questions, LocalStores(streams), CommitCount(commits))
+        LineServer(questions, LocalStores(streams), ended_answers)
         Looker(channel, streams, job.number, leash)
     announce(streams, job.endpoint, warns=job.number == 1)
     leash.begin(streams)
@@ -295,7 +297,7 @@ def failure_of(error: StreamsError) -> Failure:
 
 def main() -> NoReturn:
     """``python -m pystreams.cli.commands.workers.worker_program --application NAME [--number N | --spare] --channel
-    DESCRIPTOR --questions DESCRIPTOR --commits DESCRIPTOR``.
+    DESCRIPTOR --questions DESCRIPTOR --ended-answers DESCRIPTOR``.
 
     The application and the number only serve to recognize the process in ``ps``.
     """
@@ -305,9 +307,9 @@ def main() -> NoReturn:
     parser.add_argument("--spare", action="store_true", help="import everything before there is a job")
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--questions", type=int, required=True)
-    parser.add_argument("--commits", type=int, required=True)
+    parser.add_argument("--ended-answers", type=int, required=True)
     arguments = parser.parse_args()
-    for descriptor in (arguments.channel, arguments.questions, arguments.commits):
+    for descriptor in (arguments.channel, arguments.questions):
         os.set_inheritable(descriptor, False)
     # Python buffers output to a pipe in blocks, and the last output of a killed process would be lost.
     for stream in (sys.stdout, sys.stderr):
@@ -317,13 +319,15 @@ def main() -> NoReturn:
         import_what_jobs_need()
     channel = Channel(socket.socket(fileno=arguments.channel))
     questions = socket.socket(fileno=arguments.questions)
+    ended_answers = EndedAnswers(arguments.ended_answers)
+    os.close(arguments.ended_answers)
     messages = channel.messages()
     job = next(messages, None)
     if not isinstance(job, Job):
         sys.exit(Exit.OK)
     show_in_process_lists(job.number)
     try:
-        run_job(job, channel, questions, arguments.commits, Leash(messages))
+        run_job(job, channel, questions, ended_answers, Leash(messages))
     except StreamsError as error:
         channel.send(failure_of(error), timeout_s=None)
         if error.threads_at_work:

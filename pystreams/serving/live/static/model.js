@@ -51,7 +51,7 @@ export function modelOf(state) {
   };
   const tasks = [];
   for (const client of state.clients) {
-    client.rate = rateOf(`client ${client.client_id}`, client.records, client.at_ms);
+    client.rate = rateOf(`client ${client.client_id}`, client.records + client.internal_records, client.at_ms);
     for (const thread of client.threads) {
       for (const task of thread.tasks) {
         const name = `task ${client.client_id} ${task.task}`;

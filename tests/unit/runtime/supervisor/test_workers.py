@@ -397,6 +397,17 @@ def test_a_worker_that_is_silent_is_not_where_it_said_it_was():
     assert scene.supervision.silent_ms(1) == UNREADY_MS
 
 
+def test_nobody_is_silent_while_the_supervisor_does_not_listen():
+    scene = Scene(1)
+    scene.run(report=READY)
+    # Its terminal is blocked: other threads of the supervisor go on.
+    scene.clock.advance_ms(round(2 * UNREADY_MS))
+    assert scene.supervision.silent_ms(1) is None
+    assert scene.supervision.health(None).ready
+    scene.advance(0, watched=False)
+    assert scene.supervision.silent_ms(1) is None
+
+
 def test_a_worker_that_starts_is_not_silent():
     scene = Scene(1)
     scene.advance(2 * UNREADY_MS)
