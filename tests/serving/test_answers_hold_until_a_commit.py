@@ -11,7 +11,10 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
+from pystreams import App
 from pystreams.cli.commands.workers.silent import SilentWorker
+from pystreams.processor import Processor
+from pystreams.record import Record
 from pystreams.serving.query_errors import UnreachableError
 from pystreams.serving.stores import lines
 from pystreams.serving.stores.asking import Together
@@ -150,6 +153,36 @@ def test_a_task_that_leaves_the_process_takes_its_answers_along(application: Ask
         assert line.ask_at_once(QUESTION) is None
 
     over_a_line(application, ask)
+
+
+def test_a_task_whose_processors_take_long_to_close_answers_nothing_meanwhile(tmp_path) -> None:
+    closing, may_end = threading.Event(), threading.Event()
+
+    class Slow(Processor[str, int, str, int]):
+        def process(self, record: Record[str, int]) -> None: ...
+
+        def close(self) -> None:
+            closing.set()
+            may_end.wait(60)
+
+    def build(app: App) -> None:
+        app.stream("in", key=str, value=int).group_by_key().count(name="counts").to_stream().process(Slow)
+
+    async def ask(line: Line) -> None:
+        await until_kept(line)
+        ending = threading.Thread(target=application.streams.close, args=(60_000,))
+        ending.start()
+        try:
+            assert closing.wait(60)
+            assert line.ask_at_once(QUESTION) is None
+        finally:
+            may_end.set()
+            ending.join()
+
+    with asked(tmp_path, build, partitions=1, commit_interval_ms=20) as application:
+        write(application, 1)
+        eventually(lambda: committed(application) == 1)
+        over_a_line(application, ask)
 
 
 def test_what_a_process_that_is_gone_has_said_holds_no_longer(application: Asked) -> None:
