@@ -159,8 +159,8 @@ class CommittedStores:
                 del self._views[name]
 
     def _end_mark(self) -> None:
-        """Called before readers read anything new, so that whoever is told at the end of a mark never uses something
-        old afterwards."""
+        """Begin another mark. The caller changes afterwards what readers read: so those who keep answers drop them
+        before anybody can read newer ones."""
         self._mark.end()
         self._mark = CommitMark()
 

@@ -8,20 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.support import Log
+from tests.live.support import Log, chosen_log
 
 
 @pytest.fixture
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
-    """A fresh log; everything that was opened through it is closed at the end."""
-    match getattr(request, "param", "embedded"):
-        case "kafka":
-            yield request.getfixturevalue("cluster")
-        case "embedded":
-            with closing(Log(tmp_path)) as log:
-                yield log
-        case other:
-            raise ValueError(f"there is no log {other}")
+    with chosen_log(request, tmp_path) as log:
+        yield log
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pystreams.app import App
 from pystreams.broker.embedded import EmbeddedBroker
@@ -19,6 +19,9 @@ from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
 from pystreams.serde import serde_for
 from tests.linux import fields_of
+
+if TYPE_CHECKING:
+    import pytest
 
 #: Beside four busy processes on two cores what takes a second here takes ten. It costs nothing where all is well.
 TIMEOUT_S = 240.0
@@ -139,6 +142,20 @@ class Log:
         self._stack.callback(streams.close, 1000 * TIMEOUT_S)
         streams.start()
         return streams
+
+
+@contextmanager
+def chosen_log(request: pytest.FixtureRequest, folder: Path) -> Iterator[Log]:
+    """A fresh log for a fixture: the embedded one, and Kafka as well where a test is marked ``both_logs``. Everything
+    that was opened through it is closed at the end."""
+    match getattr(request, "param", "embedded"):
+        case "kafka":
+            yield request.getfixturevalue("cluster")
+        case "embedded":
+            with closing(Log(folder)) as log:
+                yield log
+        case other:
+            raise ValueError(f"there is no log {other}")
 
 
 def eventually(condition: Callable[[], Any], what: object = "", timeout_s: float = TIMEOUT_S) -> Any:

@@ -22,7 +22,7 @@ from pystreams.serving.group_status import GroupStatus
 from pystreams.serving.lag import KEPT_MS, Lag, lag_now
 from pystreams.serving.server import HttpServer
 from pystreams.serving.watched import WatchedClient
-from tests.live.support import Log, caught_up, eventually, freeze
+from tests.live.support import Log, caught_up, chosen_log, eventually, freeze
 from tests.serving.http_kit import get
 from tests.serving.test_run_http import log as log_in_a_folder
 from tests.serving.test_run_http import start
@@ -36,12 +36,7 @@ RENAMED = "renamed-counts-repartition"
 
 @pytest.fixture
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
-    if getattr(request, "param", "embedded") == "kafka":
-        log = request.getfixturevalue("cluster")
-        log.create("in", partitions=2)
-        yield log
-        return
-    with closing(Log(tmp_path)) as log:
+    with chosen_log(request, tmp_path) as log:
         log.create("in", partitions=2)
         yield log
 

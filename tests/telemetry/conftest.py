@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from tests.environment import without
-from tests.live.support import Log
+from tests.live.support import Log, chosen_log
 from tests.telemetry.collector_kit import Collector
 
 
@@ -18,13 +17,8 @@ def nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
-    """A log with the topics ``in`` and ``out``: the embedded one, and Kafka as well where a test is marked
-    ``both_logs``."""
-    with ExitStack() as stack:
-        if getattr(request, "param", "embedded") == "kafka":
-            log = request.getfixturevalue("cluster")
-        else:
-            log = stack.enter_context(closing(Log(tmp_path)))
+    """A log with the topics ``in`` and ``out``."""
+    with chosen_log(request, tmp_path) as log:
         log.create("in", "out")
         yield log
 

@@ -43,9 +43,9 @@ class KeptAnswers:
 
     def find(self, question: Question) -> StorePart | None:
         """The kept answer to a question; None: there is none. Raises ``StateError`` if the client has ended."""
-        if question.position:
-            return None
         asked = key_of(question)
+        if asked is None:
+            return None
         kept = self._kept.get(asked)
         if kept is None:
             return None
@@ -60,21 +60,25 @@ class KeptAnswers:
         """Keep an answer. ``marks``: the marks of the partitions that were read, taken before the read."""
         size = len(question.key or "") + _PARTITION_BYTES * len(marks)
         size += sum(len(entry.shown) for entry in part.entries)
-        if size <= _ANSWER_BYTES_MAX and not question.position:
-            self._kept[key_of(question)] = _Kept(part, store, marks)
+        asked = key_of(question)
+        if size <= _ANSWER_BYTES_MAX and asked is not None:
+            self._kept[asked] = _Kept(part, store, marks)
 
     def lasts_until(self, question: Question, part: StorePart, ended: Callable[[], None]) -> bool:
         """Whether this is the kept answer to the question. Then ``ended`` is called when one of its tasks commits, in
         the thread of that task."""
-        kept = None if question.position else self._kept.get(key_of(question))
-        return (
-            kept is not None and kept.part is part and all(mark.at_end(ended) for mark in kept.marks.values())
-        )
+        asked = key_of(question)
+        kept = None if asked is None else self._kept.get(asked)
+        if kept is None or kept.part is not part:
+            return False
+        return all(mark.at_end(ended) for mark in kept.marks.values())
 
 
-def key_of(question: Question) -> QuestionKey:
-    """The parts of a question about a key as of the last commit, without a position, that make a difference to the
-    answer of one process."""
+def key_of(question: Question) -> QuestionKey | None:
+    """The parts of a question that make a difference to the answer of one process. None: an answer is not to be kept,
+    because the question is not about one key as of the last commit, or demands a position."""
+    if question.freshness != "committed" or question.key is None or question.position:
+        return None
     return (
         question.store,
         question.key,

@@ -112,9 +112,8 @@ class Line:
         return reply.stores
 
     def ask_at_once(self, question: Question) -> StorePart | None:
-        if question.freshness != "committed" or question.key is None or question.position or self._gone:
-            return None
-        kept = self._kept.get(key_of(question))
+        asked = key_of(question)
+        kept = None if asked is None or self._gone else self._kept.get(asked)
         if kept is None or kept.ended != self._ended.count() or kept.until.expired():
             return None
         return kept.part
@@ -123,8 +122,9 @@ class Line:
         until = Deadline(self._clock, LASTS_MS)
         reply = await self._reply(question)
         assert isinstance(reply, _Answered)
-        if reply.ended is not None:
-            self._kept[key_of(question)] = _Kept(reply.part, reply.ended, until)
+        asked = key_of(question)
+        if reply.ended is not None and asked is not None:
+            self._kept[asked] = _Kept(reply.part, reply.ended, until)
         return reply.part
 
     def hang_up(self) -> None:
@@ -231,9 +231,11 @@ class LineServer:
     def _reply_at_once(self, asked: _Asked) -> bytes | None:
         """The reply if it need not wait; otherwise None."""
         question = asked.question
+        if question is None:
+            return None
         try:
-            part = None if question is None else self._answerer.ask_at_once(question)
-            if question is None or part is None:
+            part = self._answerer.ask_at_once(question)
+            if part is None:
                 return None
             # Take the count before ``lasts_until``: if a commit ends the answer after that, the count is another one.
             ended = self._ended.count()
