@@ -9,7 +9,7 @@ COUNT ?= 200
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-queries bench-restore bench-snapshots lock package audit check-containers site docker clean
+.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-properties prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-queries bench-restore bench-snapshots lock package audit check-containers site docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ trouble: .venv/.dev ## Kafka is away for a minute, and each broker of a cluster 
 conformance: .venv/.dev ## Compare 2,000 random scenarios with Java (SEED=1 repeats a run, COUNT; PYSTREAMS_ORACLE names the oracle)
 	@$(BIN)/python -m tests.conformance --fuzz $(if $(filter-out file,$(origin SEED)),--seed $(SEED)) \
 		$(if $(filter-out file,$(origin COUNT)),--count $(COUNT)) $(ARGS)
+
+prove-properties: .venv/.dev ## All laws that are tested with random examples, with twenty times as many (half an hour; ARGS='tests/unit/state' chooses)
+	@PYSTREAMS_TESTS_EXAMPLES=20 $(IN_MEMORY) $(BIN)/python -m pytest --numprocesses 2 --timeout 0 -m hypothesis $(ARGS)
 
 prove-live: .venv/.dev ## 100 random topologies live, with threads and a stop in the middle, against a reference (SEED=1 repeats; PYSTREAMS_ORACLE)
 	@$(BIN)/python -m tests.live.random_topologies $(if $(filter-out file,$(origin SEED)),--seed $(SEED)) \

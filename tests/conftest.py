@@ -19,7 +19,8 @@ import pytest
 from hypothesis import settings
 
 from tests.dealing import Scheduling, in_turn
-from tests.java import QUICK, SPARK, with_archive
+from tests.examples import TIMES
+from tests.java import QUICK, SPARK, quick_maven, with_archive
 from tests.kafka.server import KafkaServer, why_not
 from tests.starting.forked import Popen
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 BOTH_LOGS = ("embedded", pytest.param("kafka", marks=pytest.mark.kafka))
 
 # How long an example takes says more about who else is busy on the machine than about the code.
-settings.register_profile("unhurried", parent=settings.default, deadline=None)
+settings.register_profile("unhurried", parent=settings.default, deadline=None, max_examples=50 * TIMES)
 settings.load_profile("unhurried")
 
 
@@ -48,9 +49,10 @@ def why_no_oracle() -> str | None:
 def pytest_configure() -> None:
     """Have what tests start hear Ctrl-C and a closed terminal: a shell that runs the tests in the background has all of
     them ignore the one, nohup the other. The tests themselves go on without their terminal. Programs that they start,
-    and Spark in whatever process, start quickly."""
+    Maven, and Spark in whatever process, start quickly."""
     if sys.platform == "linux" and os.environ.get("PYSTREAMS_TESTS_START") != "exec":
         subprocess.Popen = Popen  # type: ignore[misc]
+    quick_maven()
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join((*QUICK, *with_archive(SPARK))))
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pystreams import App, TimeWindows, UnlimitedWindows, agg
@@ -20,6 +20,7 @@ from pystreams.dsl.operators import partial_columns
 from pystreams.serde import Serde
 from pystreams.serde.base import AnySerde
 from tests.backfill.kit import Backfill, everything, last_values, memory
+from tests.examples import examples
 from tests.live.support import Line
 
 
@@ -99,7 +100,7 @@ def history_of(rows: list[Any], partitions: int) -> list[list[Line]]:
     rising=st.booleans(),
     waiting=st.sampled_from([1, 3, 1_000]),
 )
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_result_is_that_of_each_record(
     name: str, rows: list[Any], held: int, rising: bool, waiting: int, tmp_path: Path
 ) -> None:
@@ -137,7 +138,7 @@ KINDS: dict[str, tuple[Callable[[int], Any], Any, Callable[[Any], int]]] = {
 @pytest.mark.parametrize("windows", [None, TimeWindows.tumbling(10, grace=5)])
 @pytest.mark.parametrize("name", KINDS)
 @given(rows=records)
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_values_are_those_that_come_out_of_the_topic(
     name: str, windows: Any, rows: list[Any], tmp_path: Path
 ) -> None:

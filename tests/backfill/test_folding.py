@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pystreams import App, TimeWindows, UnlimitedWindows
@@ -16,6 +16,7 @@ from pystreams.backfill import backfill
 from pystreams.backfill.compute.backfill_result import BackfillResult
 from pystreams.errors import ConfigError
 from tests.backfill.kit import Backfill, everything, last_values, lines, memory, single
+from tests.examples import examples
 
 
 def append(items: list[int], value: int) -> list[int]:
@@ -68,7 +69,7 @@ records = st.lists(
 
 @pytest.mark.parametrize("name", APPS)
 @given(history=records, held=st.sampled_from([2, 3, 1_000]), rising=st.booleans())
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_result_is_that_of_each_update(
     name: str, history: list[Any], held: int, rising: bool, tmp_path: Path
 ) -> None:

@@ -10,7 +10,14 @@ from rich.console import Console
 
 from tests.benchmarks.kafka.cluster import Cluster
 from tests.benchmarks.kafka.session import Session
+from tests.java import QUICK
 from tests.kafka.server import KafkaServer
+
+
+@pytest.fixture(autouse=True)
+def java_starts_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured here is not looked at."""
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", " ".join(QUICK))
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ SETTINGS = {
     "num_standby_replicas": 1,
     "session_timeout_ms": SESSION_TIMEOUT_MS,
     "heartbeat_interval_ms": 400,
-    "commit_interval_ms": 100,
-    "poll_ms": 20,
+    "commit_interval_ms": 200,
+    "poll_ms": 40,
     # A client of Kafka that reads no more is to be noticed well before the run gives up.
     "stall_timeout_ms": 20_000,
     # What is left open by the dead is not to end by itself.

@@ -39,9 +39,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
+    before = set(sys.modules)
     yield tmp_path
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
+    for name in sys.modules.keys() - before:
+        file = getattr(sys.modules[name], "__file__", None)
         if isinstance(file, str) and Path(file).absolute().is_relative_to(tmp_path):
             del sys.modules[name]
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.java import QUICK
 from tests.kafka.server import JARS, VERSION, fetch_jars
 
 SOURCES = Path(__file__).with_name("java")
@@ -43,6 +44,7 @@ def compiled() -> Path:
         with tempfile.TemporaryDirectory(dir=CLASSES) as folder:
             partial = Path(folder) / "classes"
             options = [
+                f"-J{QUICK[0]}",
                 "--release",
                 "17",
                 "-encoding",

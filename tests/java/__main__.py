@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from tests.java import KAFKA, QUICK, SPARK
+from tests.java import KAFKA, QUICK, SPARK, quick_maven
 from tests.kafka.server import KafkaServer, KafkaServerError, why_not
 
 #: A session that does what tests do: a query, an aggregation, a function in Python, and tables of Parquet.
@@ -32,6 +32,7 @@ session.stop()
 def main() -> None:
     if why_not() is not None or (SPARK.is_file() and KAFKA.is_file()):
         return
+    quick_maven()
     print("Archiving the classes of Spark and Kafka, which is needed once ...", flush=True)
     with ThreadPoolExecutor() as pool:
         for made in [pool.submit(_make, _spark, SPARK), pool.submit(_make, _kafka, KAFKA)]:

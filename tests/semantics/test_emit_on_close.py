@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams import (
@@ -20,6 +20,7 @@ from pystreams import (
     TopologyTestDriver,
     UnlimitedWindows,
 )
+from tests.examples import examples
 
 
 def emitted(
@@ -100,7 +101,7 @@ def test_no_window_is_lost_where_stream_time_jumps(
     st.sampled_from([0, 300, 10_000_000]),
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([0, 1, 2, 5, 9, 30, 70_000])), max_size=15),
 )
-@settings(max_examples=40, deadline=None)
+@examples(15)
 def test_each_window_comes_once_with_all_that_was_in_it(
     kind: str, persistent: bool, cache_bytes: int, steps: list[tuple[str, int]]
 ) -> None:

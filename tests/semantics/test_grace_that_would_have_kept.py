@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams import JoinWindows, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
 from pystreams.engine.failures.lateness import LateRecords
 from pystreams.testing import TopologyTestDriver
+from tests.examples import examples
 
 #: By kind, the windows with a grace.
 WINDOWS: dict[str, Callable[[int], Any]] = {
@@ -38,7 +39,7 @@ def late(windows: Any, history: list[tuple[str, int]]) -> LateRecords | None:
 
 @pytest.mark.parametrize("kind", WINDOWS)
 @given(history=HISTORIES, grace=st.integers(0, 8))
-@settings(max_examples=60, deadline=None)
+@examples(25)
 def test_with_that_grace_nothing_is_late(kind: str, history: list[tuple[str, int]], grace: int) -> None:
     found = late(WINDOWS[kind](grace), history)
     if found is None:
@@ -52,7 +53,7 @@ def test_with_that_grace_nothing_is_late(kind: str, history: list[tuple[str, int
 
 
 @given(history=HISTORIES)
-@settings(max_examples=60, deadline=None)
+@examples(25)
 def test_the_worst_lateness_is_the_distance_from_stream_time(history: list[tuple[str, int]]) -> None:
     found = late(TimeWindows.tumbling(10), history)
     stream_time, worst = -1, 0

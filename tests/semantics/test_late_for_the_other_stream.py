@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams import JoinWindows, StreamsBuilder
 from pystreams.testing import TopologyTestDriver
+from tests.examples import examples
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -70,7 +71,7 @@ TIMES = st.integers(0, 10).map(lambda n: 10 * HOUR_MS + n * 25_000)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["left", "right"]), TIMES), max_size=12))
-@settings(max_examples=60, deadline=None)
+@examples(25)
 def test_what_misses_a_partner_is_late(history: History) -> None:
     joined = Joined(history)
     pairs = {

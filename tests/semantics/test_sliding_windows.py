@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams import (
@@ -17,6 +17,7 @@ from pystreams import (
     TopologyError,
     TopologyTestDriver,
 )
+from tests.examples import examples
 
 Records = Iterable[tuple[str | None, str | None, int]]
 UNCACHED = {"statestore_cache_max_bytes": 0}
@@ -109,7 +110,7 @@ def test_mistakes_are_reported_when_the_topology_is_written() -> None:
 
 
 @pytest.mark.parametrize("persistent", [True, False])
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(times=st.lists(st.integers(100, 160), min_size=1, max_size=12))
 def test_in_any_order_the_windows_are_those_of_the_records(times: list[int], persistent: bool) -> None:
     """Of each two neighbouring sets of records that fit into a window, both are counted, and nothing else."""

@@ -3,11 +3,12 @@ gives is never older than what the worker would give."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 import pytest
 
@@ -221,6 +222,183 @@ def test_a_commit_while_the_answer_is_on_its_way_counts() -> None:
         return part is not None and line.ask_at_once(QUESTION) is not None
 
     assert asked_over_a_line(worker, is_kept) is False
+
+
+class Committing(Worker):
+    """It commits when it is told to, and notes what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(at_once=True)
+        self.asked: list[str | None] = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        #: What happens before the next answer to this key has arrived.
+        self.commits_before: str | None = None
+        self.refuses: str | None = None
+        self._at_end: list[Callable[[], None]] = []
+
+    def ask_at_once(self, question: Question) -> StorePart | None:
+        self.asked.append(question.key)
+        self.may_answer.wait(60)
+        if self.refuses == question.key:
+            self.refuses = None
+            raise UnreachableError("not now", why="it starts")
+        return super().ask_at_once(question)
+
+    def lasts_until(self, question: Question, part: StorePart, ended: Callable[[], None]) -> bool:
+        self._at_end.append(ended)
+        if self.commits_before == question.key:
+            self.commits_before = None
+            ended()
+        return True
+
+    def commit(self) -> None:
+        for ended in self._at_end:
+            ended()
+        self._at_end.clear()
+        self.asked.clear()
+
+
+def of_key(key: str) -> Question:
+    return Question("counts", key, freshness="committed")
+
+
+async def answer(line: Line, key: str) -> StorePart:
+    question = of_key(key)
+    return line.ask_at_once(question) or await line.ask(question)
+
+
+async def repeat(line: Line, keys: Iterable[str]) -> None:
+    """Each key is asked for twice."""
+    for key in keys:
+        await answer(line, key)
+        assert line.ask_at_once(of_key(key)) is not None
+
+
+def test_the_first_repeated_question_after_a_commit_renews_the_others() -> None:
+    worker = Committing()
+
+    async def ask(line: Line) -> None:
+        await repeat(line, "abc")
+        await answer(line, "once")
+        worker.commit()
+        await answer(line, "new")
+        assert worker.asked == ["new"]
+        await answer(line, "b")
+        await repeat(line, "ac")
+        # First the question for which somebody waits.
+        assert worker.asked == ["new", "b", "a", "c"]
+
+    asked_over_a_line(worker, ask)
+
+
+def test_what_was_not_asked_for_again_is_not_renewed_a_second_time() -> None:
+    worker = Committing()
+
+    async def ask(line: Line) -> None:
+        await repeat(line, "abc")
+        worker.commit()
+        await answer(line, "a")
+        await answer(line, "b")
+        await repeat(line, "a")
+        worker.commit()
+        await answer(line, "a")
+        await answer(line, "last")
+        await answer(line, "c")
+        assert worker.asked == ["a", "b", "last", "c"]
+
+    asked_over_a_line(worker, ask)
+
+
+def test_at_most_a_hundred_answers_are_renewed_together() -> None:
+    worker = Committing()
+    keys = [f"k{number}" for number in range(150)]
+
+    async def ask(line: Line) -> None:
+        await repeat(line, keys)
+        worker.commit()
+        await answer(line, "k0")
+        await answer(line, "last")
+        assert worker.asked == [*keys[:100], "last"]
+
+    asked_over_a_line(worker, ask)
+
+
+@pytest.mark.parametrize("trouble", ["commits_before", "refuses"])
+def test_whoever_waits_for_a_renewal_that_gives_nothing_asks_again(trouble: str) -> None:
+    worker = Committing()
+
+    async def ask(line: Line) -> None:
+        await repeat(line, "ab")
+        worker.commit()
+        setattr(worker, trouble, "b")
+        worker.may_answer.clear()
+        first = asyncio.create_task(line.ask(of_key("a")))
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(line.ask(of_key("b"))) for _ in range(2)]
+        await asyncio.sleep(0)
+        worker.may_answer.set()
+        assert all(part.entries for part in await asyncio.gather(first, *others))
+        assert worker.asked == ["a", "b", "b", "b"]
+
+    asked_over_a_line(worker, ask)
+
+
+def test_those_who_wait_for_a_renewal_do_not_need_the_one_who_began_it() -> None:
+    worker = Committing()
+
+    async def ask(line: Line) -> None:
+        await repeat(line, "ab")
+        worker.commit()
+        worker.may_answer.clear()
+        first = asyncio.create_task(line.ask(of_key("a")))
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(line.ask(of_key("b"))) for _ in range(3)]
+        await asyncio.to_thread(eventually, lambda: worker.asked)
+        first.cancel()
+        others[0].cancel()
+        worker.may_answer.set()
+        assert all(part.entries for part in await asyncio.gather(*others[1:]))
+        assert worker.asked == ["a", "b"]
+
+    asked_over_a_line(worker, ask)
+
+
+def test_nobody_waits_for_a_renewal_that_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Committing()
+
+    async def ask(line: Line) -> None:
+        await repeat(line, "ab")
+        worker.commit()
+        monkeypatch.setattr(lines, "LASTS_MS", 10.0)
+        worker.may_answer.clear()
+        first = asyncio.create_task(line.ask(of_key("a")))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(line.ask(of_key("b")))
+        await asyncio.wait(line._renewing.values())
+        worker.may_answer.set()
+        assert (await second).entries
+        assert (await first).entries
+        assert worker.asked == ["a", "b", "b"]
+
+    asked_over_a_line(worker, ask)
+
+
+def test_all_who_wait_learn_that_the_process_is_gone() -> None:
+    worker = Committing()
+
+    async def ask(line: Line) -> None:
+        await repeat(line, "ab")
+        worker.commit()
+        worker.may_answer.clear()
+        asking = [asyncio.create_task(line.ask(of_key(key))) for key in "abb"]
+        await asyncio.to_thread(eventually, lambda: worker.asked)
+        line.hang_up()
+        worker.may_answer.set()
+        errors = await asyncio.gather(*asking, return_exceptions=True)
+        assert [type(error) for error in errors] == [ConnectionError] * 3
+
+    asked_over_a_line(worker, ask)
 
 
 def test_among_several_workers_the_one_that_had_the_key_is_looked_at() -> None:

@@ -11,13 +11,14 @@ from contextlib import closing
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pystreams import SessionWindows, TimeWindows
 from pystreams.serving import connections as connections_module
 from pystreams.serving.connections import CONNECTIONS_HELD_MAX, HEAD_BYTES_MAX
 from pystreams.serving.stores.questions import KEY_PARAMETERS, RANGE_PARAMETERS
+from tests.examples import examples
 from tests.live.support import caught_up, eventually
 from tests.serving.queries_kit import Asked, asked
 
@@ -163,7 +164,7 @@ def targets(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(120, suppress_health_check=list(HealthCheck))
 @given(
     target=targets(),
     accept=st.sampled_from(["*/*", "application/vnd.apache.arrow.stream", "text/html", "\xff"]),
@@ -172,7 +173,7 @@ def test_no_path_and_no_parameter_is_too_much_for_the_server(application, target
     check(sent(application, request(target, f"Accept: {accept}")))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(40, suppress_health_check=list(HealthCheck))
 @given(data=st.binary(max_size=300))
 def test_bytes_that_are_no_request_end_the_connection(application, data):
     answer = sent(application, data + b"x\r\n\r\n")

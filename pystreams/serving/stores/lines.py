@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 import threading
+from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 
@@ -39,6 +40,9 @@ _QUESTIONS_PER_TURN: Final = 32
 #: An answer is given again until this time after its question. A process that stands still does not notice that others
 #: have its tasks, and the group gives them to others after the session timeout, which is several seconds on Kafka.
 LASTS_MS: Final = 1_000.0
+
+#: The number of questions that are asked again together after a commit.
+_REPEATED_MAX: Final = 100
 
 
 class _Asked(msgspec.Struct, frozen=True, tag=True):
@@ -93,15 +97,21 @@ class Line:
     """The end that asks. Implements ``Answerer``. Used in one event loop, except that any thread may call ``hang_up``.
     Its methods raise ``ConnectionError`` when the other process is gone.
 
-    Answers as of the last commit are kept for a second, or until the other process says that they hold no longer."""
+    Answers as of the last commit are kept for a second, or until the other process says that they hold no longer. A
+    question is repeated if its kept answer was given. The first repeated question after a commit has the other ones
+    asked again, too. So one wait is enough for all of them."""
 
     def __init__(self, end: socket.socket, ended: EndedAnswers) -> None:
         self._end = end
         self._ended = ended
         self._clock = SystemClock()
         self._kept: LRUCache[QuestionKey, _Kept] = LRUCache(ANSWERS_MAX)
+        self._repeated: dict[QuestionKey, Question] = {}
+        #: The questions that are being asked again.
+        self._renewing: dict[QuestionKey, asyncio.Task[None]] = {}
         self._numbers = count()
-        self._waiting: dict[int, asyncio.Future[_Reply]] = {}
+        #: By number of a question; None: the other process is gone.
+        self._waiting: dict[int, asyncio.Future[_Reply | None]] = {}
         self._questions: _Outbox | None = None
         self._opening: asyncio.Task[None] | None = None
         self._gone = False
@@ -113,12 +123,58 @@ class Line:
 
     def ask_at_once(self, question: Question) -> StorePart | None:
         asked = key_of(question)
-        kept = None if asked is None or self._gone else self._kept.get(asked)
-        if kept is None or kept.ended != self._ended.count() or kept.until.expired():
+        if asked is None or (kept := self._held(asked)) is None:
             return None
+        if len(self._repeated) < _REPEATED_MAX:
+            self._repeated[asked] = question
         return kept.part
 
     async def ask(self, question: Question) -> StorePart:
+        asked = key_of(question)
+        if asked is None:
+            return await self._ask(question)
+        renewing = self._renewing.get(asked)
+        if renewing is not None:
+            await asyncio.wait([renewing])
+            # A commit may have ended the new answer already.
+            part = self.ask_at_once(question)
+            if part is not None:
+                return part
+        if asked in self._repeated:
+            self._renew_others(asked)
+        return await self._ask(question)
+
+    def _held(self, asked: QuestionKey) -> _Kept | None:
+        """The answer that may be given again."""
+        kept = None if self._gone else self._kept.get(asked)
+        if kept is None or kept.ended != self._ended.count() or kept.until.expired():
+            return None
+        return kept
+
+    def _renew_others(self, asked: QuestionKey) -> None:
+        """Ask the other repeated questions again, except those whose answers still hold. They are sent after the
+        question that the caller sends now, in the same write."""
+        repeated, self._repeated = self._repeated, {}
+        del repeated[asked]
+        for other, question in repeated.items():
+            if self._held(other) is not None:
+                self._repeated[other] = question
+            elif other not in self._renewing:
+                self._renewing[other] = asyncio.create_task(self._renew(question))
+                self._renewing[other].add_done_callback(partial(self._renewed, other))
+
+    async def _renew(self, question: Question) -> None:
+        try:
+            # Later the answer would not be kept.
+            async with asyncio.timeout(LASTS_MS / 1000):
+                await self._ask(question)
+        except (StreamsError, OSError) as error:
+            log.debug("a question could not be asked again: %s", error)
+
+    def _renewed(self, asked: QuestionKey, _: asyncio.Task[None]) -> None:
+        del self._renewing[asked]
+
+    async def _ask(self, question: Question) -> StorePart:
         until = Deadline(self._clock, LASTS_MS)
         reply = await self._reply(question)
         assert isinstance(reply, _Answered)
@@ -150,9 +206,11 @@ class Line:
         try:
             self._questions.add(_framed(_Asked(number, question)))
             await self._questions.sent()
-            reply: _Reply = await waiting
+            reply: _Reply | None = await waiting
         finally:
             del self._waiting[number]
+        if reply is None:
+            raise ConnectionError("the process has ended")
         if isinstance(reply, _Refused):
             raise query_error(
                 reply.code,
@@ -184,7 +242,7 @@ class Line:
             self._gone = True
             for waiting in self._waiting.values():
                 if not waiting.done():
-                    waiting.set_exception(ConnectionError("the process has ended"))
+                    waiting.set_result(None)
         finally:
             writer.close()
 

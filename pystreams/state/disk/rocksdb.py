@@ -28,6 +28,9 @@ _ARENA_BYTES = 4 * 1024
 _BLOCK_BYTES = 4 * 1024
 _BLOOM_BITS_PER_KEY = 10
 _INFO_LOG_BYTES = 1024 * 1024
+#: RocksDB makes these threads anew for each opening. Its own number, 16, takes a third of the time in which a small
+#: database is opened.
+_OPENING_THREADS = 4
 #: A longer log is not left for the next opening, because reading it would take longer than flushing the memory now.
 _LOG_BYTES_MAX = 16 * 1024 * 1024
 #: The message with which RocksDB refuses to flush after its background work was cancelled.
@@ -394,6 +397,7 @@ def _options(resources: RocksResources) -> Any:
     # Only one thread writes to a database, and unsorted stores need that.
     options.set_allow_concurrent_memtable_write(False)
     options.set_compression_type(rocksdict.DBCompressionType.none())
+    options.set_max_file_opening_threads(_OPENING_THREADS)
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(_INFO_LOG_BYTES)
     return options

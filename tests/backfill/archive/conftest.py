@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from pystreams.backfill.archive import merging
+from tests.backfill.archive.kit import FILES_MIN
 from tests.backfill.archive.lakes import KINDS, Lake
+
+
+@pytest.fixture
+def few_files_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "FILES_MIN", FILES_MIN)
 
 
 @pytest.fixture(params=KINDS)

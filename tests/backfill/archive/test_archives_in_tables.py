@@ -14,15 +14,25 @@ from deltalake import DeltaTable
 
 from pystreams.backfill.archive.archive import InlineArchiver, archive
 from pystreams.backfill.archive.delta_target import DeltaTarget
-from pystreams.backfill.archive.merging import FILES_MIN
 from pystreams.backfill.sources import DeltaArchive, IcebergArchive
 from pystreams.backfill.sources.lake.source import LakeArchive
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.errors import ConfigError, OffsetOutOfRangeError, StateError, TopicError
 from pystreams.ids import TopicPartition
-from tests.backfill.archive.kit import ONE, OTHER, Killed, die_at, from_its_merge_on, history, rows
+from tests.backfill.archive.kit import (
+    FILES_MIN,
+    ONE,
+    OTHER,
+    Killed,
+    die_at,
+    from_its_merge_on,
+    history,
+    rows,
+)
 from tests.backfill.archive.lakes import Iceberg, Lake
 from tests.backfill.sources.files_kit import Rows, in_memory, read
+
+pytestmark = pytest.mark.usefixtures("few_files_are_merged")
 
 
 def test_each_run_adds_what_is_new(lake: Lake) -> None:

@@ -21,18 +21,19 @@ from pyiceberg.transforms import BucketTransform
 from pystreams.backfill.archive import merging
 from pystreams.backfill.archive.archive import archive
 from pystreams.backfill.archive.delta_target import DeltaTarget
-from pystreams.backfill.archive.merging import FILES_MIN
 from pystreams.backfill.sources import DeltaArchive
 from pystreams.backfill.sources.lake import source as lake_source
 from pystreams.backfill.sources.lake.delta import url_of
 from pystreams.backfill.sources.lake.libraries import reason
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.errors import ConfigError, StateError
-from tests.backfill.archive.kit import ONE, OTHER, from_its_merge_on, history, rows
+from tests.backfill.archive.kit import FILES_MIN, ONE, OTHER, from_its_merge_on, history, rows
 from tests.backfill.archive.lakes import Delta, Iceberg, Lake
 from tests.backfill.sources.files_kit import in_memory, read
 
 LAST = 10 * FILES_MIN
+
+pytestmark = pytest.mark.usefixtures("few_files_are_merged")
 
 
 def require_each_once(lake: Lake, count: int) -> None:

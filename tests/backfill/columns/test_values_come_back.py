@@ -11,11 +11,12 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pystreams.backfill.columns.of_serde import column_of
 from pystreams.serde import JsonSerde, MsgpackSerde
+from tests.examples import examples
 
 
 class Color(Enum):
@@ -106,7 +107,7 @@ def again(type_: Any, found: Any) -> Any:
     return type_(*(again(one, found[name]) for name, one in type_.__annotations__.items()))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@examples(25, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), MODELS)
 def test_the_rows_of_a_model_are_its_objects_again(data: st.DataObject, model: Any) -> None:
     objects = data.draw(st.lists(values(model) | st.none(), max_size=3))

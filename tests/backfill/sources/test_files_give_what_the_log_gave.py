@@ -7,11 +7,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.ids import TopicPartition
 from tests.backfill.sources.files_kit import FORMATS, Row, Rows, in_memory, read
+from tests.examples import examples
 
 PARTITIONS = [TopicPartition("lines", 0), TopicPartition("lines", 1), TopicPartition("w.x-y_z", 0)]
 
@@ -31,7 +32,7 @@ def rows_of_partition(draw: st.DrawFn) -> list[Row]:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=25, deadline=None)
+@examples(10)
 @given(st.fixed_dictionaries({p: rows_of_partition() for p in PARTITIONS}), st.data())
 def test_any_range_and_any_cut(format: str, rows: Rows, more: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:

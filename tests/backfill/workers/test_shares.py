@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pystreams import App, TimeWindows
@@ -31,6 +31,7 @@ from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from tests.backfill.kit import Backfill, everything, last_values, lines, memory
 from tests.backfill.test_folding_in_columns import Order, application, histories
+from tests.examples import examples
 from tests.live.support import Line, eventually
 
 THREE = 3
@@ -85,7 +86,7 @@ def parted(records: list[Line], partitions: int) -> list[list[Line]]:
 @pytest.mark.parametrize("windows", ["by key", "tumbling"])
 @pytest.mark.parametrize("stream", ["numbers", "orders", "halves", "count", "function"])
 @given(data=st.data())
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_result_is_that_of_the_task_in_one_piece(
     stream: str, windows: str, data: Any, tmp_path: Path
 ) -> None:

@@ -7,10 +7,11 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pystreams.stream_time import TIME_MAX
+from tests.examples import examples
 from tests.semantics.bound.bounded_run import BoundedRun, Input
 from tests.semantics.bound.programs import APART, FINAL, GRACE, UPDATING, Build
 
@@ -96,7 +97,7 @@ CLOSES_AFTER_THE_BOUND_ROSE = [
 
 
 @pytest.mark.parametrize("program", FINAL)
-@settings(deadline=None, max_examples=15)
+@examples(10)
 @example(history=WAITS_FOR_ITS_MATCH, cache_bytes=0)
 @example(history=CLOSES_AFTER_THE_BOUND_ROSE, cache_bytes=0)
 @given(history=histories(), cache_bytes=CACHES)
@@ -120,7 +121,7 @@ def test_final_results_are_complete_and_come_once(
 
 
 @pytest.mark.parametrize("program", UPDATING)
-@settings(deadline=None, max_examples=15)
+@examples(10)
 @given(history=histories(), cache_bytes=CACHES)
 def test_the_last_update_of_each_window_is_complete(
     program: str, history: list[Step], cache_bytes: int

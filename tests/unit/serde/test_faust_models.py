@@ -14,13 +14,14 @@ from typing import Any
 
 import faust
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams import StreamsBuilder, TopologyTestDriver
 from pystreams.errors import ConfigError, SerializationError, TopologyError
 from pystreams.serde import FaustSerde, JsonSerde, TimeWindowedSerde, serde_for
 from pystreams.windowed import Windowed
+from tests.examples import examples
 
 
 class Line(faust.Record):
@@ -146,7 +147,7 @@ def test_a_subclass_is_read_as_what_it_is_where_faust_does_so(app: faust.App):
     assert read == theirs == special
 
 
-@settings(max_examples=50, deadline=None)
+@examples(20)
 @given(sku=st.text(), count=st.integers())
 def test_any_text_and_number_comes_back(sku: str, count: int):
     serde = FaustSerde(Line)

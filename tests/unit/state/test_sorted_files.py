@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pystreams.errors import StateCorruptedError
@@ -17,6 +17,7 @@ from pystreams.state.layers.session_layer import session_key
 from pystreams.state.sorted_files import SortedFiles, TableFormat, build_stores, install_stores
 from pystreams.state.spec import StoreSpec
 from pystreams.state.task_stores import TaskStores
+from tests.examples import examples
 from tests.unit.state.state_kit import key_value, session, timestamped, timestamped_window, window
 
 Entries = list[tuple[bytes, bytes, int]]
@@ -77,7 +78,7 @@ def entries_of(spec: StoreSpec, keys: dict[bytes, tuple[bytes, int]]) -> Entries
     ],
     ids=lambda s: f"{s.kind}{' by time' if s.by_time else ''}",
 )
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     keys=st.dictionaries(
         st.binary(min_size=1, max_size=6), st.tuples(st.binary(max_size=9), st.integers(0, 10**6)), min_size=1

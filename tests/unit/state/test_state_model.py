@@ -6,11 +6,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from pystreams.serde import BYTES, JsonSerde
 from pystreams.state.sorted_map import SortedKeys, TimesByKey
+from tests.examples import examples
 from tests.unit.state.state_kit import (
     Task,
     batch_of,
@@ -34,7 +35,7 @@ STEPS = st.lists(
     max_size=60,
 )
 BUDGETS = st.sampled_from([0, 60, 200, 400, 10_000])
-PROPERTY = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PROPERTY = examples(50, suppress_health_check=[HealthCheck.too_slow])
 RETENTION_MS = 10**9
 
 

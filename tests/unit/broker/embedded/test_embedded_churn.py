@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -19,6 +19,7 @@ from pystreams.broker.port import Assigned, CommittedOffset, MemberAssignment, M
 from pystreams.clock import ManualClock
 from pystreams.errors import TaskMigratedError
 from pystreams.ids import TopicPartition
+from tests.examples import examples
 from tests.unit.broker.log_helpers import create, values
 
 PARTITIONS = tuple(TopicPartition("t", number) for number in range(5))
@@ -184,7 +185,5 @@ class Churn(RuleBasedStateMachine):
             worker.member.close(leave=not worker.killed)
 
 
-Churn.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-)
+Churn.TestCase.settings = examples(15, stateful_step_count=40, suppress_health_check=list(HealthCheck))
 test_membership_survives_churn = Churn.TestCase

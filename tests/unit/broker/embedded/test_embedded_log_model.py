@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -24,6 +24,7 @@ from pystreams.clock import ManualClock
 from pystreams.errors import OffsetOutOfRangeError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, RecordBatch
+from tests.examples import examples
 from tests.unit.broker.log_helpers import Row, create, read
 
 PARTITIONS = 2
@@ -252,9 +253,7 @@ class LogModel(RuleBasedStateMachine):
         return [row for row in kept + rows[len(clean) :] if row[0] >= self.starts[partition]]
 
 
-LogModel.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
-)
+LogModel.TestCase.settings = examples(10, stateful_step_count=12, suppress_health_check=list(HealthCheck))
 test_the_log_equals_its_model = LogModel.TestCase
 
 

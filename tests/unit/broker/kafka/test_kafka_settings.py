@@ -11,12 +11,12 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from hypothesis import assume, given
-from hypothesis import settings as hyp_settings
 from hypothesis import strategies as st
 
 from pystreams.config.client_setting import ROLES, Role
 from pystreams.config.client_table import CLIENT_SETTINGS
 from pystreams.errors import ConfigError
+from tests.examples import examples
 
 with warnings.catch_warnings():
     # kafka-python reads its message schemas by a function that is deprecated since Python 3.11.
@@ -316,7 +316,7 @@ NUMBERS = {
     st.sampled_from(ROLES),
     st.fixed_dictionaries({}, optional={name: st.integers(*limits) for name, limits in NUMBERS.items()}),
 )
-@hyp_settings(max_examples=60, deadline=None)
+@examples(25)
 def test_whatever_is_accepted_librdkafka_can_work_with(role: Role, numbers: dict[str, int]):
     """Else a thread would fail at its start with an error that names librdkafka's properties."""
     assume(numbers.get("connections.max.idle.ms") != 0)

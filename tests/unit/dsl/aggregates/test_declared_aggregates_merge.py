@@ -8,13 +8,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams import agg
 from pystreams.agg import Aggregate
 from pystreams.dsl.aggregates import hyperloglog
 from pystreams.dsl.aggregates.rows import StoredRowSerde
+from tests.examples import examples
 from tests.unit.dsl.aggregates.kit import field, folded, rows_over
 
 INTS = st.none() | st.integers(-(1 << 70), 1 << 70) | st.integers(-3, 3)
@@ -46,7 +47,7 @@ def bytes_of(rows: Any, row: Any) -> bytes:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @pytest.mark.parametrize(
     "type_,values,fields",
     [
@@ -70,7 +71,7 @@ def test_what_is_free_of_order_merges_in_any(type_: Any, values: Any, fields: An
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @pytest.mark.parametrize("type_,values", [(int, INTS), (float, FLOATS), (str, TEXTS)])
 def test_what_needs_the_order_merges_pieces_that_follow_each_other(
     type_: Any, values: Any, data: Any
@@ -86,7 +87,7 @@ def test_what_needs_the_order_merges_pieces_that_follow_each_other(
 
 
 @given(records_of(INTS))
-@settings(max_examples=60, deadline=None)
+@examples(25)
 def test_a_row_is_what_plain_python_computes(records: list[tuple[Any, int]]) -> None:
     row = folded(rows_over(int, {**FREE, **ADDING, "first": agg.first(), "last": agg.last()}), records)
     there = [value for value, _ in records if value is not None]

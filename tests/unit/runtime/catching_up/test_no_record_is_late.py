@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.catching_up.group_lag import GroupLag, GroupView
 from pystreams.runtime.catching_up.pending_bounds import PendingBounds
 from pystreams.stream_time import TIME_MAX
+from tests.examples import examples
 from tests.unit.runtime.catching_up.group_kit import Group
 
 OUT_OF_ORDER_MS = 20
@@ -216,7 +217,7 @@ class World:
         assert all(bound == TIME_MAX for view in self.views.values() for bound in view.bounds.values())
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(
     seed=st.integers(0, 2**32),
     hops=st.integers(1, 3),

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from pystreams.runtime.group.assignor import Assignment, assign_tasks
 from pystreams.runtime.group.situation import AssignorMember, AssignorSettings, Situation, TaskFacts
+from tests.examples import examples
 from tests.unit.runtime.group.assignor_kit import (
     Shares,
     facts_of,
@@ -198,7 +198,7 @@ def check(
 
 
 @given(widths, groups, groups, replicas, zones, st.integers(0, 2 * BIG), st.integers(1, 3), st.randoms())
-@examples(max_examples=200, deadline=None)
+@examples(80)
 def test_every_task_runs_once_where_it_is_ready_and_its_copies_are_elsewhere(
     widths: list[int],
     before: list[int],
@@ -222,7 +222,7 @@ def test_every_task_runs_once_where_it_is_ready_and_its_copies_are_elsewhere(
 
 
 @given(widths, groups, groups, replicas, zones, st.integers(1, 3))
-@examples(max_examples=100, deadline=None)
+@examples(40)
 def test_warm_ups_lead_to_an_even_assignment_that_lasts(
     widths: list[int], before: list[int], now: list[int], standbys: int, zones: tuple[str, ...], warm_ups: int
 ) -> None:
@@ -244,7 +244,7 @@ def test_warm_ups_lead_to_an_even_assignment_that_lasts(
 @example([5, 1, 3], [1], [1, 1, 2], 1)
 # Two threads of the first process exchange a task, which moves no state.
 @example([3, 3, 2], [1], [3, 3, 2], 0)
-@examples(max_examples=100, deadline=None)
+@examples(40)
 def test_a_process_that_prepares_to_run_a_task_is_not_replaced_by_another(
     widths: list[int], before: list[int], now: list[int], standbys: int
 ) -> None:
@@ -261,7 +261,7 @@ def test_a_process_that_prepares_to_run_a_task_is_not_replaced_by_another(
 
 
 @given(widths, st.integers(2, 5), st.integers(1, 2))
-@examples(max_examples=60, deadline=None)
+@examples(25)
 def test_standbys_are_spread_evenly(widths: list[int], processes: int, standbys: int) -> None:
     facts, members = facts_of(tasks_of(*widths)), members_of(*[1] * processes)
     given = assign_tasks(facts, members, settings(num_standby_replicas=standbys))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.ids import TaskId
 from pystreams.runtime.group.situation import AssignorMember
+from tests.examples import examples
 from tests.unit.runtime.group.assignor_kit import (
     Active,
     Shares,
@@ -100,7 +101,7 @@ processes = st.lists(st.integers(1, 3), min_size=1, max_size=4)
 
 
 @given(widths, processes, processes, st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
+@examples(60)
 def test_every_assignment_is_complete_and_even(
     widths: list[int], before: list[int], now: list[int], random
 ) -> None:  # type: ignore[no-untyped-def]
@@ -114,7 +115,7 @@ def test_every_assignment_is_complete_and_even(
 
 
 @given(widths, processes, st.booleans())
-@settings(max_examples=100, deadline=None)
+@examples(40)
 def test_an_unchanged_group_keeps_its_assignment(widths: list[int], group: list[int], stateful: bool) -> None:
     tasks = tasks_of(*widths)
     of_state = frozenset(tasks) if stateful else frozenset()
@@ -123,7 +124,7 @@ def test_an_unchanged_group_keeps_its_assignment(widths: list[int], group: list[
 
 
 @given(widths, st.lists(processes, min_size=2, max_size=5))
-@settings(max_examples=60, deadline=None)
+@examples(25)
 def test_a_group_that_comes_and_goes_always_ends_even_and_owned_once(
     widths: list[int], groups: list[list[int]]
 ) -> None:

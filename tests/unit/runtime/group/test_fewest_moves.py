@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from pystreams.ids import TaskId
 from pystreams.runtime.group.assignor import assign_tasks
 from pystreams.runtime.group.situation import AssignorMember, TaskFacts
+from tests.examples import examples
 from tests.unit.runtime.group.assignor_kit import (
     Shares,
     few_owners,
@@ -61,7 +61,7 @@ state = st.one_of(
 
 
 @given(few_tasks, state, few_threads, few_owners)
-@examples(max_examples=150)
+@examples(60)
 def test_no_even_assignment_moves_fewer_stateful_tasks_or_else_fewer_tasks_to_other_processes(
     widths: list[int], state: tuple[set[int], int], threads: list[int], owners: list[int]
 ) -> None:
@@ -71,7 +71,7 @@ def test_no_even_assignment_moves_fewer_stateful_tasks_or_else_fewer_tasks_to_ot
 
 
 @given(few_tasks, subtopologies, few_threads, few_owners)
-@examples(max_examples=150)
+@examples(60)
 def test_with_the_same_tasks_in_each_process_no_even_assignment_moves_fewer_to_other_threads(
     widths: list[int], stateful: set[int], threads: list[int], owners: list[int]
 ) -> None:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from pystreams.ids import TaskId
 from pystreams.runtime.group.assignor import assign_tasks
 from pystreams.runtime.group.situation import AssignorMember, Situation, TaskFacts
+from tests.examples import examples
 from tests.unit.runtime.group.assignor_kit import (
     Shares,
     facts_of,
@@ -145,7 +145,7 @@ of_processes = st.lists(st.sampled_from("abc"), min_size=6, max_size=6)
     st.sampled_from(["min_traffic", "balance_subtopology"]),
     st.sampled_from([(None, None), (10, 0), (1, 1), (2, 3), (0, 1)]),
 )
-@examples(max_examples=200)
+@examples(80)
 def test_no_even_assignment_costs_less(
     widths: list[int],
     partitions: list[list[frozenset[str]]],

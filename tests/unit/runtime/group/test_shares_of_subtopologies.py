@@ -8,12 +8,12 @@ from dataclasses import replace
 from random import Random
 
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from pystreams.runtime.group.assignor import assign_tasks
 from pystreams.runtime.group.even_spread import spread_evenly
 from pystreams.runtime.group.situation import AssignorMember, Situation, TaskFacts
+from tests.examples import examples
 from tests.unit.runtime.group.assignor_kit import (
     Shares,
     facts_of,
@@ -48,7 +48,7 @@ replicas = st.integers(0, 2)
 
 
 @given(widths, threads, owners, replicas)
-@examples(max_examples=100)
+@examples(40)
 def test_stateful_tasks_are_even_at_once_if_no_process_lacks_much(
     widths: list[int], threads: list[int], owners: list[int], replicas: int
 ) -> None:
@@ -73,7 +73,7 @@ def with_progress(members: list[AssignorMember], facts: TaskFacts, random: Rando
 
 
 @given(widths, threads, owners, replicas, st.randoms(use_true_random=False))
-@examples(max_examples=100)
+@examples(40)
 def test_only_tasks_whose_process_is_not_ready_are_in_another_one_which_is(
     widths: list[int], threads: list[int], owners: list[int], replicas: int, random: Random
 ) -> None:
@@ -91,7 +91,7 @@ def test_only_tasks_whose_process_is_not_ready_are_in_another_one_which_is(
 
 
 @given(widths, threads, owners, replicas, st.randoms(use_true_random=False))
-@examples(max_examples=100)
+@examples(40)
 def test_they_are_even_when_they_have_warmed_up(
     widths: list[int], threads: list[int], owners: list[int], replicas: int, random: Random
 ) -> None:

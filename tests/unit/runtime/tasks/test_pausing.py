@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from pystreams.clock import ManualClock
@@ -21,6 +21,7 @@ from pystreams.runtime.catching_up.group_watch import Seen
 from pystreams.runtime.catching_up.spread import PACE_KNOWN_AFTER_MS, Spread
 from pystreams.runtime.tasks.pausing import Pausing
 from pystreams.stream_time import TIME_MAX
+from tests.examples import examples
 from tests.unit.runtime.catching_up.group_kit import Group
 from tests.unit.runtime.tasks.order_kit import FakeTask
 
@@ -149,7 +150,7 @@ def histories(chance: random.Random, partitions: int) -> list[list[int]]:
     return made
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(seed=st.integers(0, 2**32), partitions=st.integers(1, 5), threads=st.integers(1, 4))
 def test_all_is_processed_whatever_each_knows_of_the_others(seed, partitions, threads):
     note(f"seed {seed}")

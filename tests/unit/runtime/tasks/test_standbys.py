@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import note, settings
+from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
@@ -26,6 +26,7 @@ from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.state.task_stores import TaskStores
 from pystreams.stream_time import NO_TIME, TIME_MAX
+from tests.examples import examples
 from tests.unit.runtime.tasks.relay_kit import COUNTS, KEYS, ROWS, STORES, Relay, application
 
 
@@ -433,5 +434,5 @@ class Relays(RuleBasedStateMachine):
                     self._relay.close()
 
 
-Relays.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+Relays.TestCase.settings = examples(15, stateful_step_count=20)
 TestRelays = Relays.TestCase

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from tests.examples import examples
 from tests.unit.runtime.tasks.commands_kit import CACHED, KEYS, TIMES, Deed, Kind
 from tests.unit.runtime.tasks.fold_kit import Folds, Moment
 
@@ -163,8 +163,6 @@ class AtLeastOnce(Interleavings):
     transactional = False
 
 
-ExactlyOnce.TestCase.settings = AtLeastOnce.TestCase.settings = settings(
-    max_examples=50, stateful_step_count=15, deadline=None
-)
+ExactlyOnce.TestCase.settings = AtLeastOnce.TestCase.settings = examples(20, stateful_step_count=15)
 test_a_store_is_the_fold_of_its_changelog_exactly_once = ExactlyOnce.TestCase
 test_a_store_is_the_fold_of_its_changelog_at_least_once = AtLeastOnce.TestCase

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import note, settings
+from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
@@ -20,6 +20,7 @@ from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.threads.activity import COMMIT, GROUP, NOTHING, Activity
 from pystreams.state.task_stores import TaskStores
 from pystreams.stream_time import TIME_MAX
+from tests.examples import examples
 from tests.unit.runtime.tasks.manager_kit import (
     COUNTS_0,
     COUNTS_1,
@@ -528,5 +529,5 @@ class Lives(RuleBasedStateMachine):
                     self._world.close()
 
 
-Lives.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Lives.TestCase.settings = examples(25, stateful_step_count=25)
 TestEveryLife = Lives.TestCase

@@ -14,12 +14,13 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import SerializationContext
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from pystreams.serde import AvroSerde, JsonSchemaSerde, ProtobufSerde, SchemaRegistry
 from pystreams.serde.schema_registry.clients import client_of
+from tests.examples import examples
 from tests.unit.serde.schema_registry.messages import Customer, Line, Order
 
 BY_TOPIC = {"subject.name.strategy.type": "TOPIC"}
@@ -71,7 +72,7 @@ def context(part: str = "value") -> Any:
     return SerializationContext("orders", part)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(record=records)
 def test_avro_of_every_kind(mock: SchemaRegistry, record: dict[str, Any]):
     theirs = AvroSerializer(client_of(mock), json.dumps(EVERYTHING), conf=BY_TOPIC)
@@ -172,7 +173,7 @@ def test_protobuf_says_which_message_of_its_file_it_is(mock: SchemaRegistry, mes
     assert back(second, context()) == message
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(number=st.integers(-(2**63), 2**63 - 1), counts=st.dictionaries(st.text(), st.integers(0, 9)))
 def test_protobuf_comes_back_as_it_was(mock: SchemaRegistry, number: int, counts: dict[str, int]):
     message = Order(id=number, counts=counts)

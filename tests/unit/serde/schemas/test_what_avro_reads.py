@@ -11,13 +11,14 @@ import fastavro
 import pytest
 from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pystreams.serde import AvroSerde
 from pystreams.serde.base import schema_of
 from pystreams.serde.schemas import Effect, Finding
 from pystreams.serde.schemas.comparison import changes_keys, compare
+from tests.examples import examples
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 VALUES: dict[str, list[Any]] = {
@@ -213,7 +214,7 @@ def kept(was: Any, now: Any) -> bool:
     return bool(was == now or (isinstance(was, str) and now == was.encode()) or was == pytest.approx(now))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(120)
 @given(schemas(), schemas())
 def test_any_two_schemas(was: Any, now: Any) -> None:
     try:

@@ -13,7 +13,7 @@ from typing import Any, NotRequired, TypedDict
 import msgspec
 import pydantic
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pystreams.errors import SerializationError
@@ -21,6 +21,7 @@ from pystreams.serde import JsonSerde, MsgpackSerde, Serde
 from pystreams.serde.base import schema_of
 from pystreams.serde.schemas import Effect, Finding
 from pystreams.serde.schemas.comparison import changes_keys, compare
+from tests.examples import examples
 
 UTC = dt.UTC
 
@@ -265,14 +266,14 @@ def kept(was: Any, now: Any) -> bool:
     return bool(was == now)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(160)
 @given(data=st.data(), codec=st.sampled_from(list(CODECS)))
 def test_what_reads_on_is_read_whole_and_what_fails_can_fail(data: st.DataObject, codec: str) -> None:
     was, now = data.draw(types(), "was"), data.draw(types(), "now")
     check(CODECS[codec](was), CODECS[codec](now), data)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(160)
 @given(
     data=st.data(),
     codec=st.sampled_from(list(CODECS)),
@@ -311,7 +312,7 @@ def check(was: Serde[Any], now: Serde[Any], data: st.DataObject) -> None:
         assert kept(plain(value), plain(read))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(60)
 @given(data=st.data(), codec=st.sampled_from(list(CODECS)))
 def test_what_cannot_be_read_fails_for_some_value(data: st.DataObject, codec: str) -> None:
     was, now = CODECS[codec](data.draw(types(1), "was")), CODECS[codec](data.draw(types(1), "now"))
@@ -354,7 +355,7 @@ def many_values(kind: Any) -> list[Any]:
     return found if isinstance(kind, inspect.TypedDictType) else [kind.cls(**given) for given in found]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(120)
 @given(
     data=st.data(),
     codec=st.sampled_from(list(CODECS)),

@@ -6,11 +6,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pystreams.serde import BYTES
 from pystreams.state.snapshots.manifest import Manifest
+from tests.examples import examples
 from tests.unit.state.snapshots.machine_kit import Machines, content_of
 from tests.unit.state.state_kit import Task, key_value, window
 
@@ -24,7 +25,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(15, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_a_snapshot_and_the_tail_are_the_whole_changelog(steps: list[Any]) -> None:
     specs = key_value("items", key_serde=BYTES, value_serde=BYTES), window("times", value_serde=BYTES)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pystreams.state.snapshots.folder import SnapshotFolder
 from pystreams.state.snapshots.reading import missing_files
 from pystreams.state.snapshots.writing import SnapshotWriter
+from tests.examples import examples
 from tests.unit.state.snapshots.machine_kit import OF_TASK, Machines, content_of, never
 from tests.unit.state.state_kit import Task, key_value
 
@@ -30,7 +31,7 @@ def test_the_snapshot_with_the_highest_offset_comes_first_whenever_it_was_writte
         assert content_of(machines.task) == {"items": [("a", "2")]}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(10, suppress_health_check=[HealthCheck.too_slow])
 @given(turns=st.lists(st.sampled_from(["one", "two"]), min_size=1, max_size=12))
 def test_whatever_both_do_every_manifest_finds_its_files(turns: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, Machines(Path(folder), key_value("items")) as machines:

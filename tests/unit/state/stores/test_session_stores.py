@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.errors import StateError, TopologyError
 from pystreams.state.stores.factory import Stores
 from pystreams.windowed import Windowed
+from tests.examples import examples
 from tests.unit.state.state_kit import Task, batch_of, read_all, session, timestamped_window
 
 VARIANTS = pytest.mark.parametrize(
@@ -229,7 +230,7 @@ CHANGES = st.lists(
 
 @pytest.mark.parametrize("persistent", [True, False])
 @pytest.mark.parametrize("cached", [True, False])
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(changes=CHANGES)
 def test_it_is_a_dictionary_of_sessions(changes: list[Any], persistent: bool, cached: bool) -> None:
     """Retention is longer than all times, so nothing expires."""
