@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, NoReturn
+from functools import cache
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperCommand
@@ -119,8 +120,22 @@ def _application(commands: Sequence[_Command]) -> typer.Typer:
 def application_for(arguments: Sequence[str]) -> typer.Typer:
     """``pystreams`` with the command that is named first, or else with all commands: to load all takes a fifth of the
     time of a short command."""
-    named = [command for command in _COMMANDS if command.name in arguments[:1]]
-    return _application(named or _COMMANDS)
+    return _application(_named(arguments) or _COMMANDS)
+
+
+def command_for(arguments: Sequence[str]) -> Callable[..., Any]:
+    """What runs the command line of ``application_for``. It is kept, because a process may run many commands, such as a
+    notebook."""
+    return _built(_named(arguments) or _COMMANDS)
+
+
+def _named(arguments: Sequence[str]) -> tuple[_Command, ...]:
+    return tuple(command for command in _COMMANDS if command.name in arguments[:1])
+
+
+@cache
+def _built(commands: tuple[_Command, ...]) -> Callable[..., Any]:
+    return typer.main.get_command(_application(commands))
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -129,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if arguments is None:
         collect_rarely()
     try:
-        command = application_for(given)
+        command = command_for(given)
         if arguments is None and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             # Until here Ctrl-C has ended the process. From here on typer, or the command, does.
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -140,13 +140,10 @@ def ended_with(error: StreamsError, monkeypatch: pytest.MonkeyPatch) -> list[int
     """The exit codes with which a command ends at once that fails with an error."""
     at_once: list[int] = []
 
-    def application(given: Sequence[str]) -> Callable[..., None]:
-        def fail(args: Sequence[str]) -> None:
-            raise error
+    def fail(args: Sequence[str]) -> None:
+        raise error
 
-        return fail
-
-    monkeypatch.setattr(main, "application_for", application)
+    monkeypatch.setattr(main, "command_for", lambda given: fail)
     monkeypatch.setattr(main, "end_now", at_once.append)
     with pytest.raises(SystemExit):
         main.main(["run"])

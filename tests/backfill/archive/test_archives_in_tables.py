@@ -64,21 +64,21 @@ def test_other_readers_find_a_table_with_typed_columns(lake: Lake) -> None:
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_run_that_dies_at_any_moment_leaves_nothing_double(new: Callable[[str], Lake], after: bool) -> None:
-    """The run that dies has three rounds with several files each."""
-    expected = [row[0] for row in rows(14)]
+    """The run that dies has two rounds with several files each."""
+    expected = [row[0] for row in rows(9)]
     for moment in range(1, 100):
         lake = new(str(moment))
         with pytest.MonkeyPatch.context() as patch:
             die_at(patch, lake.operations, moment, after=after)
             try:
-                archive(history(14), ["lines"], lake.target(), file_offsets_max=3)
+                archive(history(9), ["lines"], lake.target(), file_offsets_max=3)
                 break
             except Killed:
                 pass
         _check_a_beginning(lake, expected)
-        archive(history(14), ["lines"], lake.target(), file_offsets_max=4)
+        archive(history(9), ["lines"], lake.target(), file_offsets_max=4)
         for partition in (ONE, OTHER):
-            assert lake.archived(partition) == rows(14, partition=partition)
+            assert lake.archived(partition) == rows(9, partition=partition)
             assert lake.offsets(partition) == expected
     assert moment > 8, "dies at every operation, up to a run that does not"
 

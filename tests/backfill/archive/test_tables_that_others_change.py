@@ -4,6 +4,7 @@ said what is missing."""
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -100,12 +101,14 @@ def test_a_commit_that_has_landed_without_a_word_counts(
 
 
 def test_a_delta_table_that_was_restored_to_any_version_is_archived_from_there(tmp_path: Path) -> None:
+    made = Delta(tmp_path / "made")
+    for count in (5, 14, 20):
+        archive(history(count), ["lines"], made.target())
+    # A new table, and three commits of each run.
+    assert DeltaTable(made.path).version() == 9
     for version in range(9):
+        shutil.copytree(made.folder, tmp_path / str(version))
         lake = Delta(tmp_path / str(version))
-        for count in (5, 14, 20):
-            archive(history(count), ["lines"], lake.target())
-        # A new table, and three commits of each run.
-        assert DeltaTable(lake.path).version() == 9
         DeltaTable(lake.path).restore(version)
         assert lake.offsets() == [row[0] for row in rows((0, 0, 5, 5, 5, 14, 14, 14, 20)[version])]
         assert lake.archived() == [row for row in rows(20) if row[0] in lake.offsets()]
