@@ -252,11 +252,12 @@ class Job:
         self.check()
 
 
-def measure(folder: Path) -> Baseline:
-    """Feed a log, run the application on copies of it, and take the results as the standard."""
+def measure(folder: Path, count: int | None = None) -> Baseline:
+    """Feed a log with so many flights (None: all), run the application on copies of it, and take the results as the
+    standard."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "flights.db"
-    flights.feed_all(log)
+    flights.feed(log, count)
     with closing(EmbeddedBroker(log)) as broker:
         inputs = {topic: flights.read(broker, topic) for topic in (AIRLINES, FLIGHTS)}
         baseline = Baseline(log, inputs, flights.truth_of(broker))
