@@ -94,7 +94,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 def pytest_collection_finish() -> None:
     """Have the garbage collector pass over the tests that were collected, and the modules that they imported: it would
     look at all of them again and again."""
-    gc.collect()
     gc.freeze()
 
 

@@ -18,25 +18,35 @@ _PAUSE_S = 0.05
 
 @dataclass
 class Answers:
-    """Those to questions that were due after the first answer with status 200: before it the application starts, and
-    what was asked meanwhile has waited for that. How many there were by status (0: none came), and how long they took.
-    ``cpu_s`` is the processor time that asking took, of ``took_s`` seconds."""
+    """How many there were by status (0: none came), and how long they took: those to questions that were due between
+    the first and the last answer with status 200. Before and after these the application starts and ends, and what is
+    asked meanwhile waits for that. ``cpu_s`` is the processor time that asking took, of ``took_s`` seconds."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     latencies_ms: list[float] = field(default_factory=list)
     cpu_s: float = 0.0
     took_s: float = 0.0
-    #: When the first answer with status 200 came.
+    #: By the performance counter: when the first answer with status 200 came.
     _begun: float | None = None
+    #: Answers since the last one with status 200, by status, and how long they took.
+    _since: list[tuple[int, float]] = field(default_factory=list)
 
     def add(self, status: int, due: float) -> None:
         """An answer has come to the question that was due then, by the performance counter."""
         now = time.perf_counter()
         if self._begun is None and status == 200:
             self._begun = now
-        if self._begun is not None and due >= self._begun:
-            self.statuses[status] += 1
-            self.latencies_ms.append((now - due) * 1000)
+        if self._begun is None or due < self._begun:
+            return
+        self._since.append((status, (now - due) * 1000))
+        if status == 200:
+            self.statuses.update(status for status, _ in self._since)
+            self.latencies_ms += [took_ms for _, took_ms in self._since]
+            self._since.clear()
+
+    def lost(self) -> None:
+        """A question is not answered, because its connection has ended."""
+        self._since.append((0, float("inf")))
 
     def percentile_ms(self, share: float) -> float:
         """The time within which this share of the answers came."""
@@ -108,7 +118,7 @@ class _Connection(asyncio.Protocol):
         if self._due is None:
             self._free.remove(self)
         else:
-            self._answers.statuses[0] += 1
+            self._answers.lost()
         self.ended.set()
 
     def ask(self, request: bytes, due: float) -> None:
