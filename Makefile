@@ -101,7 +101,7 @@ conformance: .venv/.dev ## Compare 2,000 random scenarios with Java (SEED=1 repe
 	@$(BIN)/python -m tests.conformance --fuzz $(if $(filter-out file,$(origin SEED)),--seed $(SEED)) \
 		$(if $(filter-out file,$(origin COUNT)),--count $(COUNT)) $(ARGS)
 
-prove-properties: .venv/.dev ## All laws that are tested with random examples, with twenty times as many (half an hour; ARGS='tests/unit/state' chooses)
+prove-properties: .venv/.dev ## All properties, with twenty times as many random examples (about half an hour; ARGS='tests/unit/state' chooses)
 	@PYSTREAMS_TESTS_EXAMPLES=20 $(IN_MEMORY) $(BIN)/python -m pytest --numprocesses 2 --timeout 0 -m hypothesis $(ARGS)
 
 prove-live: .venv/.dev ## 100 random topologies live, with threads and a stop in the middle, against a reference (SEED=1 repeats; PYSTREAMS_ORACLE)

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 BOTH_LOGS = ("embedded", pytest.param("kafka", marks=pytest.mark.kafka))
 
 # How long an example takes says more about who else is busy on the machine than about the code.
-settings.register_profile("unhurried", parent=settings.default, deadline=None, max_examples=50 * TIMES)
+# With CI=true hypothesis would try the same few examples in each run.
+settings.register_profile(
+    "unhurried", parent=settings.default, deadline=None, derandomize=False, max_examples=50 * TIMES
+)
 settings.load_profile("unhurried")
 
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from hypothesis import settings
 
-#: So many times as many.
+#: The factor by which ``make prove-properties`` multiplies all numbers of examples.
 TIMES: Final = int(os.environ.get("PYSTREAMS_TESTS_EXAMPLES", "1"))
 
 
 def examples(few: int, **others: Any) -> settings:
-    """Settings for a property that a run of all tests tries with ``few`` examples. ``others``: as hypothesis has
-    them."""
+    """Settings for a property that a run of all tests tries with ``few`` examples. ``others``: further arguments of
+    ``hypothesis.settings``."""
     return settings(max_examples=few * TIMES, **others)

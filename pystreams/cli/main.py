@@ -117,20 +117,11 @@ def _application(commands: Sequence[_Command]) -> typer.Typer:
     return app
 
 
-def application_for(arguments: Sequence[str]) -> typer.Typer:
-    """``pystreams`` with the command that is named first, or else with all commands: to load all takes a fifth of the
-    time of a short command."""
-    return _application(_named(arguments) or _COMMANDS)
-
-
 def command_for(arguments: Sequence[str]) -> Callable[..., Any]:
-    """What runs the command line of ``application_for``. It is kept, because a process may run many commands, such as a
-    notebook."""
-    return _built(_named(arguments) or _COMMANDS)
-
-
-def _named(arguments: Sequence[str]) -> tuple[_Command, ...]:
-    return tuple(command for command in _COMMANDS if command.name in arguments[:1])
+    """``pystreams`` with the command that is named first, or else with all commands: to load all takes a fifth of the
+    time of a short command. It is built once, because one process, such as a notebook, may run many command lines."""
+    named = tuple(command for command in _COMMANDS if command.name in arguments[:1])
+    return _built(named or _COMMANDS)
 
 
 @cache

@@ -16,7 +16,7 @@ from tests.kafka.server import KafkaServer
 
 @pytest.fixture(autouse=True)
 def java_starts_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is measured here is not looked at."""
+    """Nobody reads the figures of these short runs, so Java need not compile well."""
     monkeypatch.setenv("JDK_JAVA_OPTIONS", " ".join(QUICK))
 
 

@@ -11,10 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
-import typer
 
 from pystreams.cli import versions
-from pystreams.cli.main import application_for
+from pystreams.cli.main import command_for
 from pystreams.distribution import __version__
 
 COMMANDS = [
@@ -55,7 +54,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 
 
 def test_every_command_is_tested_here_and_is_on_the_page():
-    commands = set(typer.main.get_group(application_for([])).commands)
+    commands = set(command_for([]).commands)  # type: ignore[attr-defined]
     assert {command[0] for command in COMMANDS if command} == commands
     assert set(re.findall(r"^\| `([a-z]+) ", PAGE.read_text(encoding="utf-8"), re.MULTILINE)) == commands
 

@@ -7,9 +7,8 @@ import re
 from dataclasses import fields
 
 import pytest
-from typer.main import get_command
 
-from pystreams.cli.main import application_for
+from pystreams.cli.main import command_for
 from pystreams.config import StreamsConfig
 from pystreams.config.client_table import CLIENT_SETTINGS
 from pystreams.metrics.catalogue import MEANINGS
@@ -57,7 +56,7 @@ def test_the_unit_starts_the_application_and_names_exit_codes_that_another_start
 
 def options() -> set[str]:
     """The options of ``run`` that the environment may give, without the prefix."""
-    known = get_command(application_for([])).commands  # type: ignore[attr-defined]
+    known = command_for([]).commands  # type: ignore[attr-defined]
     variables = [
         str(option.envvar) for name in ("run", "get") for option in known[name].params if option.envvar
     ]

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 SEED = 3
 #: Enough work to be killed in; `make kills` has all.
-FLIGHTS = 120_000
+FLIGHTS = 200_000
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from typer.main import get_command
 
-from pystreams.cli.main import application_for
+from pystreams.cli.main import command_for
 from pystreams.cli.terminal.exits import Exit
 from pystreams.config import StreamsConfig
 from pystreams.metrics.catalogue import MEANINGS
@@ -90,7 +89,7 @@ def test_nothing_in_a_pod_can_do_more_than_it_must(pod):
 def test_pods_run_commands_that_there_are_with_options_that_they_have(pod):
     (container,) = pod["containers"]
     name, *arguments = container["args"]
-    command = get_command(application_for([])).commands[name]  # type: ignore[attr-defined]
+    command = command_for([]).commands[name]  # type: ignore[attr-defined]
     with command.make_context(name, list(arguments)) as context:
         assert context.params["application"] == "shop"
 
@@ -127,7 +126,7 @@ def test_the_environment_names_settings_and_options():
     options = {
         str(option.envvar)
         for command in ("run", "get")
-        for option in get_command(application_for([])).commands[command].params  # type: ignore[attr-defined]
+        for option in command_for([]).commands[command].params  # type: ignore[attr-defined]
     }
     for name in environment():
         assert name in options or name.removeprefix("PYSTREAMS_").lower() in settings

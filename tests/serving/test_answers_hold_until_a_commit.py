@@ -232,7 +232,7 @@ class Committing(Worker):
         self.asked: list[str | None] = []
         self.may_answer = threading.Event()
         self.may_answer.set()
-        #: What happens before the next answer to this key has arrived.
+        #: The key before whose next answer it commits, and the key whose next question it refuses.
         self.commits_before: str | None = None
         self.refuses: str | None = None
         self._at_end: list[Callable[[], None]] = []
@@ -310,16 +310,16 @@ def test_what_was_not_asked_for_again_is_not_renewed_a_second_time() -> None:
     asked_over_a_line(worker, ask)
 
 
-def test_at_most_a_hundred_answers_are_renewed_together() -> None:
+def test_the_hundred_answers_that_were_repeated_last_are_renewed_together() -> None:
     worker = Committing()
     keys = [f"k{number}" for number in range(150)]
 
     async def ask(line: Line) -> None:
         await repeat(line, keys)
         worker.commit()
-        await answer(line, "k0")
+        await answer(line, "k50")
         await answer(line, "last")
-        assert worker.asked == [*keys[:100], "last"]
+        assert worker.asked == [*keys[50:], "last"]
 
     asked_over_a_line(worker, ask)
 

@@ -41,7 +41,7 @@ _QUESTIONS_PER_TURN: Final = 32
 #: have its tasks, and the group gives them to others after the session timeout, which is several seconds on Kafka.
 LASTS_MS: Final = 1_000.0
 
-#: The number of questions that are asked again together after a commit.
+#: The maximum number of questions that are asked again together.
 _REPEATED_MAX: Final = 100
 
 
@@ -98,15 +98,16 @@ class Line:
     Its methods raise ``ConnectionError`` when the other process is gone.
 
     Answers as of the last commit are kept for a second, or until the other process says that they hold no longer. A
-    question is repeated if its kept answer was given. The first repeated question after a commit has the other ones
-    asked again, too. So one wait is enough for all of them."""
+    question counts as repeated once a kept answer to it has been returned. When a repeated question has to be sent
+    again, the line sends all other repeated questions in the same write, so that one wait is enough for all."""
 
     def __init__(self, end: socket.socket, ended: EndedAnswers) -> None:
         self._end = end
         self._ended = ended
         self._clock = SystemClock()
         self._kept: LRUCache[QuestionKey, _Kept] = LRUCache(ANSWERS_MAX)
-        self._repeated: dict[QuestionKey, Question] = {}
+        #: Those that were repeated last.
+        self._repeated: LRUCache[QuestionKey, Question] = LRUCache(_REPEATED_MAX)
         #: The questions that are being asked again.
         self._renewing: dict[QuestionKey, asyncio.Task[None]] = {}
         self._numbers = count()
@@ -125,8 +126,7 @@ class Line:
         asked = key_of(question)
         if asked is None or (kept := self._held(asked)) is None:
             return None
-        if len(self._repeated) < _REPEATED_MAX:
-            self._repeated[asked] = question
+        self._repeated[asked] = question
         return kept.part
 
     async def ask(self, question: Question) -> StorePart:
@@ -154,12 +154,11 @@ class Line:
     def _renew_others(self, asked: QuestionKey) -> None:
         """Ask the other repeated questions again, except those whose answers still hold. They are sent after the
         question that the caller sends now, in the same write."""
-        repeated, self._repeated = self._repeated, {}
-        del repeated[asked]
-        for other, question in repeated.items():
-            if self._held(other) is not None:
-                self._repeated[other] = question
-            elif other not in self._renewing:
+        del self._repeated[asked]
+        ended = [(other, question) for other, question in self._repeated.items() if self._held(other) is None]
+        for other, question in ended:
+            del self._repeated[other]
+            if other not in self._renewing:
                 self._renewing[other] = asyncio.create_task(self._renew(question))
                 self._renewing[other].add_done_callback(partial(self._renewed, other))
 

@@ -12,7 +12,7 @@ from pystreams.backfill.sources import MemorySource
 from pystreams.ids import TopicPartition
 from tests.backfill.sources.files_kit import Row, in_memory
 
-#: So many files are merged in the tests, in place of ``merging.FILES_MIN``: each is made by a run.
+#: The tests merge from this number of files on, instead of ``merging.FILES_MIN``, because each file takes a run.
 FILES_MIN = 4
 
 ONE, OTHER = TopicPartition("lines", 0), TopicPartition("lines", 1)

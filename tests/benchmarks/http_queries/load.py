@@ -44,9 +44,10 @@ class Answers:
             self.latencies_ms += [took_ms for _, took_ms in self._since]
             self._since.clear()
 
-    def lost(self) -> None:
-        """A question is not answered, because its connection has ended."""
-        self._since.append((0, float("inf")))
+    def lost(self, due: float) -> None:
+        """The connection has ended before the answer to the question that was due then."""
+        if self._begun is not None and due >= self._begun:
+            self._since.append((0, float("inf")))
 
     def percentile_ms(self, share: float) -> float:
         """The time within which this share of the answers came."""
@@ -118,7 +119,7 @@ class _Connection(asyncio.Protocol):
         if self._due is None:
             self._free.remove(self)
         else:
-            self._answers.lost()
+            self._answers.lost(self._due)
         self.ended.set()
 
     def ask(self, request: bytes, due: float) -> None:
