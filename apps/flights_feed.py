@@ -76,8 +76,9 @@ def _number(text: str) -> int | None:
     return None if text == "NA" else int(text)
 
 
-def feed(log: Log, folder: Path) -> int:
-    """Create the topics and fill them, unless they are full already. Returns the number of flights written."""
+def feed(log: Log, folder: Path, most: int | None = None) -> int:
+    """Create the topics and fill them, unless they are full already, with at most so many flights (None: all). Returns
+    the number of flights written."""
     create_topics(log)
     # The airlines are written last: if they are there, so are the flights.
     if log.describe_topic(AIRLINES).records:
@@ -86,7 +87,7 @@ def feed(log: Log, folder: Path) -> int:
         # An earlier run was interrupted and left a part of the flights.
         log.delete_topic(FLIGHTS)
         create_topics(log)
-    written = log.produce_many(FLIGHTS, read_flights(folder))
+    written = log.produce_many(FLIGHTS, read_flights(folder)[:most])
     log.produce_many(
         AIRLINES, [(carrier, airline, NEW_YEAR_MS) for carrier, airline in read_airlines(folder)]
     )

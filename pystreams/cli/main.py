@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from pystreams.cli.garbage import collect_rarely
 from pystreams.cli.negative_numbers import CommandWithNumbers
@@ -117,7 +117,7 @@ def _application(commands: Sequence[_Command]) -> typer.Typer:
     return app
 
 
-def command_for(arguments: Sequence[str]) -> Callable[..., Any]:
+def command_for(arguments: Sequence[str]) -> TyperGroup:
     """``pystreams`` with the command that is named first, or else with all commands: to load all takes a fifth of the
     time of a short command. It is built once, because one process, such as a notebook, may run many command lines."""
     named = tuple(command for command in _COMMANDS if command.name in arguments[:1])
@@ -125,8 +125,10 @@ def command_for(arguments: Sequence[str]) -> Callable[..., Any]:
 
 
 @cache
-def _built(commands: tuple[_Command, ...]) -> Callable[..., Any]:
-    return typer.main.get_command(_application(commands))
+def _built(commands: tuple[_Command, ...]) -> TyperGroup:
+    built = typer.main.get_command(_application(commands))
+    assert isinstance(built, TyperGroup)
+    return built
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -54,7 +54,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 
 
 def test_every_command_is_tested_here_and_is_on_the_page():
-    commands = set(command_for([]).commands)  # type: ignore[attr-defined]
+    commands = set(command_for([]).commands)
     assert {command[0] for command in COMMANDS if command} == commands
     assert set(re.findall(r"^\| `([a-z]+) ", PAGE.read_text(encoding="utf-8"), re.MULTILINE)) == commands
 

@@ -56,7 +56,7 @@ def test_the_unit_starts_the_application_and_names_exit_codes_that_another_start
 
 def options() -> set[str]:
     """The options of ``run`` that the environment may give, without the prefix."""
-    known = command_for([]).commands  # type: ignore[attr-defined]
+    known = command_for([]).commands
     variables = [
         str(option.envvar) for name in ("run", "get") for option in known[name].params if option.envvar
     ]

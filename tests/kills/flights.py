@@ -18,15 +18,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from apps import flights_feed
 from apps.flights import AIRLINES, FLIGHTS, MEAN_DELAYS, Airline, Delays, Flight, MeanDelay, app
-from apps.flights_feed import (
-    NEW_YEAR_MS,
-    PARTITIONS,
-    create_topics,
-    data_folder,
-    read_airlines,
-    read_flights,
-)
+from apps.flights_feed import PARTITIONS, data_folder
 from apps.flights_report import DAY_MS
 from pystreams import open_log
 from pystreams.broker.port import Broker, CommittedOffset
@@ -93,10 +87,7 @@ class Truth:
 def feed(path: Path, count: int | None) -> None:
     """Fill an embedded log with so many flights of 2013, the first ones; None: all."""
     with open_log(path) as log:
-        create_topics(log)
-        airlines = read_airlines(data_folder())
-        log.produce_many(AIRLINES, [(carrier, airline, NEW_YEAR_MS) for carrier, airline in airlines])
-        log.produce_many(FLIGHTS, read_flights(data_folder())[:count])
+        flights_feed.feed(log, data_folder(), count)
 
 
 def read(broker: Broker, topic: str) -> dict[int, list[Raw]]:

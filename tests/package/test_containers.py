@@ -222,7 +222,7 @@ def test_services_run_commands_that_there_are(containers):
     for name in containers.own_services:
         program, *arguments = containers.command(name)
         if program == "pystreams":
-            assert arguments[0] in command_for([]).commands  # type: ignore[attr-defined]
+            assert arguments[0] in command_for([]).commands
         elif name != "token":
             assert [program, arguments[0]] == ["python", "-m"]
             assert (containers.root / f"{arguments[1].replace('.', '/')}.py").is_file()

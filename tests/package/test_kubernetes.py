@@ -89,7 +89,7 @@ def test_nothing_in_a_pod_can_do_more_than_it_must(pod):
 def test_pods_run_commands_that_there_are_with_options_that_they_have(pod):
     (container,) = pod["containers"]
     name, *arguments = container["args"]
-    command = command_for([]).commands[name]  # type: ignore[attr-defined]
+    command = command_for([]).commands[name]
     with command.make_context(name, list(arguments)) as context:
         assert context.params["application"] == "shop"
 
@@ -126,7 +126,7 @@ def test_the_environment_names_settings_and_options():
     options = {
         str(option.envvar)
         for command in ("run", "get")
-        for option in command_for([]).commands[command].params  # type: ignore[attr-defined]
+        for option in command_for([]).commands[command].params
     }
     for name in environment():
         assert name in options or name.removeprefix("PYSTREAMS_").lower() in settings

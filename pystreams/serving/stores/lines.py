@@ -106,7 +106,7 @@ class Line:
         self._ended = ended
         self._clock = SystemClock()
         self._kept: LRUCache[QuestionKey, _Kept] = LRUCache(ANSWERS_MAX)
-        #: Those that were repeated last.
+        #: The questions that were repeated last.
         self._repeated: LRUCache[QuestionKey, Question] = LRUCache(_REPEATED_MAX)
         #: The questions that are being asked again.
         self._renewing: dict[QuestionKey, asyncio.Task[None]] = {}
@@ -132,7 +132,7 @@ class Line:
     async def ask(self, question: Question) -> StorePart:
         asked = key_of(question)
         if asked is None:
-            return await self._ask(question)
+            return await self._ask(question, None)
         renewing = self._renewing.get(asked)
         if renewing is not None:
             await asyncio.wait([renewing])
@@ -142,7 +142,7 @@ class Line:
                 return part
         if asked in self._repeated:
             self._renew_others(asked)
-        return await self._ask(question)
+        return await self._ask(question, asked)
 
     def _held(self, asked: QuestionKey) -> _Kept | None:
         """The answer that may be given again."""
@@ -159,25 +159,25 @@ class Line:
         for other, question in ended:
             del self._repeated[other]
             if other not in self._renewing:
-                self._renewing[other] = asyncio.create_task(self._renew(question))
+                self._renewing[other] = asyncio.create_task(self._renew(question, other))
                 self._renewing[other].add_done_callback(partial(self._renewed, other))
 
-    async def _renew(self, question: Question) -> None:
+    async def _renew(self, question: Question, asked: QuestionKey) -> None:
         try:
             # Later the answer would not be kept.
             async with asyncio.timeout(LASTS_MS / 1000):
-                await self._ask(question)
+                await self._ask(question, asked)
         except (StreamsError, OSError) as error:
             log.debug("a question could not be asked again: %s", error)
 
     def _renewed(self, asked: QuestionKey, _: asyncio.Task[None]) -> None:
         del self._renewing[asked]
 
-    async def _ask(self, question: Question) -> StorePart:
+    async def _ask(self, question: Question, asked: QuestionKey | None) -> StorePart:
+        """The part, which is kept under the key ``asked``; None: it must not be kept."""
         until = Deadline(self._clock, LASTS_MS)
         reply = await self._reply(question)
         assert isinstance(reply, _Answered)
-        asked = key_of(question)
         if reply.ended is not None and asked is not None:
             self._kept[asked] = _Kept(reply.part, reply.ended, until)
         return reply.part

@@ -14,6 +14,7 @@ from tests.backfill.archive.lakes import KINDS, Lake
 
 @pytest.fixture
 def few_files_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive merges its small files from ``kit.FILES_MIN`` on."""
     monkeypatch.setattr(merging, "FILES_MIN", FILES_MIN)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.backfill.exchange.rows import (
@@ -42,7 +42,6 @@ def rows(kind: Kind, records: list[Any], sequence: int) -> Any:
     )
 
 
-@settings(deadline=None)
 @given(kind=st.sampled_from(Kind), records=RECORDS, sequence=st.integers(0, 1 << 40), start=st.integers(0, 7))
 def test_rows_come_back_as_they_were(kind: Kind, records: list[Any], sequence: int, start: int) -> None:
     batch = rows(kind, records, sequence).slice(min(start, len(records) - 1))

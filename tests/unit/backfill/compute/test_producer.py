@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.backfill.compute.producer import CollectingProducer
@@ -34,7 +34,6 @@ def rows(table: Any) -> list[tuple[Any, ...]]:
     return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
 
 
-@settings(deadline=None)
 @given(
     keys=st.lists(st.none() | st.binary(max_size=2) | st.just(b"x" * 200), max_size=20),
     taken_at=st.sets(st.integers(0, 19)),

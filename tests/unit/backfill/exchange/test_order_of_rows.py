@@ -7,7 +7,7 @@ from itertools import accumulate
 from unittest.mock import patch
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.backfill.exchange import order
@@ -64,14 +64,12 @@ def name(queue: int) -> tuple[str, int]:
     return str(queue // 2), queue % 2
 
 
-@settings(deadline=None)
 @given(queues=QUEUES)
 def test_the_sort_is_the_merge_by_heads(queues):
     everything = combined([rows(*name(queue), times) for queue, times in enumerate(queues)])
     assert order_of(sorted_rows(everything)) == by_heads(queues)
 
 
-@settings(deadline=None)
 @given(queues=QUEUES, data=st.data())
 def test_the_merge_of_batches_is_the_merge_by_heads(queues, data):
     split = []
@@ -86,7 +84,6 @@ def test_the_merge_of_batches_is_the_merge_by_heads(queues, data):
     assert [place for batch in merged(split) for place in order_of(batch)] == by_heads(queues)
 
 
-@settings(deadline=None)
 @given(queues=QUEUES, external=st.integers(0, 4), data=st.data())
 def test_queues_that_are_merged_already_merge_with_others(queues, external, data):
     whole = [(name(queue), rows(*name(queue), times)) for queue, times in enumerate(queues)]
@@ -98,7 +95,6 @@ def test_queues_that_are_merged_already_merge_with_others(queues, external, data
     assert [place for batch in merged(streams) for place in order_of(batch)] == by_heads(queues)
 
 
-@settings(deadline=None)
 @given(queues=QUEUES, at_once=st.integers(0, 6), data=st.data())
 def test_pieces_sorted_by_their_first_rows_come_out_in_order(queues, at_once, data):
     pieces = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, record_batch, record_rows, runs_of
@@ -22,7 +22,6 @@ RECORDS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(records=RECORDS, gap=st.integers(1, 3))
 def test_a_batch_comes_back_as_it_was(records, gap):
     keys, values, timestamps, headers = (list(column) for column in zip(*records, strict=True))
@@ -36,7 +35,6 @@ def test_a_batch_comes_back_as_it_was(records, gap):
     assert back == batch
 
 
-@settings(deadline=None)
 @given(values=st.lists(st.sampled_from("ab"), max_size=12))
 def test_runs_are_the_stretches_of_equal_values(values):
     runs = runs_of(pa.array(values, pa.string()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.errors import TopicError
@@ -76,7 +76,6 @@ def test_after_a_loss_nothing_is_committed() -> None:
 numbers = st.sets(st.integers(0, 3))
 
 
-@settings(deadline=None)
 @given(numbers, numbers, st.sampled_from([RUNNING, RESTORING]))
 def test_any_plan_leads_to_the_assignment(before: set[int], after: set[int], status: TaskStatus) -> None:
     plan = plan_assignment(at_hand(*before, status=status), partitions(*after), INPUTS)

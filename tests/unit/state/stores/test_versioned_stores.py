@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.errors import TopologyError
@@ -124,7 +124,6 @@ puts = st.lists(
 
 
 @given(puts, st.sampled_from([1, 7, 1_000]))
-@settings(deadline=None)
 def test_every_order_of_puts_makes_the_same_history(done: list[Put], segment: int) -> None:
     """With a history that forgets nothing: the last value put for a time holds from then to the next time."""
     with Task(spec(history=1_000, segment=segment, persistent=False)) as task:
