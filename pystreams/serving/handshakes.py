@@ -86,3 +86,13 @@ class Server(uvicorn.Server):
             for listening in sockets or ()
         ]
         self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        # uvicorn leaves open what has not ended in time: a connection whose peer does not read its answer, or one that
+        # was accepted while the others were being closed. Tasks that it has cancelled may still write an answer.
+        await asyncio.sleep(0)
+        for connection in tuple(self.server_state.connections):
+            connection.transport.abort()
+        # In its next round, the loop closes the sockets of connections that were aborted.
+        await asyncio.sleep(0)

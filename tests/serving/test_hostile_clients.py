@@ -8,6 +8,7 @@ import http.client
 import json
 import socket
 from contextlib import closing
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -230,8 +231,7 @@ def test_connections_that_do_nothing_do_not_keep_others_out(application, monkeyp
         for _ in range(1_000):
             with contextlib.suppress(ConnectionError):
                 stack.enter_context(closing(connected(application)))
-        connections = application.server._server.server_state.connections
-        eventually(lambda: len(connections) <= CONNECTIONS_HELD_MAX)
+        eventually(lambda: len(connections_of(application)) <= CONNECTIONS_HELD_MAX)
         eventually(lambda: _answers(application))
 
 
@@ -258,16 +258,34 @@ def test_a_client_that_sends_slowly_is_left(application, monkeypatch):
 
 def test_a_client_that_does_not_read_is_left(tmp_path, monkeypatch):
     monkeypatch.setattr(connections_module, "CONNECTION_S", 1.0)
+    with asked(tmp_path, latest) as application, closing(unread(application)):
+        eventually(lambda: not connections_of(application))
 
-    def latest(app):
-        app.table("in", key=str, value=str, name="latest")
 
-    with asked(tmp_path, latest) as application:
-        application.log.write("in", [(f"k{n}", "x" * 10_000, n) for n in range(500)], value=str)
-        caught_up(application.streams)
-        with closing(connected(application)) as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-            connection.sendall(request("/stores/latest/entries?limit=500"))
-            connections = application.server._server.server_state.connections
-            eventually(lambda: connections)
-            eventually(lambda: not connections)
+def test_the_end_of_the_server_ends_the_connection_of_a_client_that_does_not_read(tmp_path):
+    with contextlib.ExitStack() as stack:
+        with asked(tmp_path, latest) as application:
+            stack.enter_context(closing(unread(application)))
+            (connection,) = connections_of(application)
+            side_of_server = connection.transport.get_extra_info("socket")
+        assert side_of_server.fileno() == -1
+
+
+def latest(app):
+    app.table("in", key=str, value=str, name="latest")
+
+
+def unread(application: Asked) -> socket.socket:
+    """A connection with an answer that is larger than what the two sockets hold, and that nobody reads."""
+    application.log.write("in", [(f"k{n}", "x" * 10_000, n) for n in range(500)], value=str)
+    caught_up(application.streams)
+    connection = connected(application)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    connection.sendall(request("/stores/latest/entries?limit=500"))
+    eventually(lambda: connections_of(application))
+    return connection
+
+
+def connections_of(application: Asked) -> set[Any]:
+    """The open connections of the server."""
+    return application.server._server.server_state.connections
