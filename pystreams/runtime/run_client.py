@@ -49,10 +49,12 @@ def run_client(
     with stop_on_signals(stop):
         streams.start(stop=stop)
         try:
-            while not stop.wait(_INTERVAL_S) and not streams.finished:
+            while not streams.finished:
                 if on_progress is not None:
                     on_progress(streams.progress())
                 if until_caught_up and reached_the_end(streams):
+                    break
+                if stop.wait(_INTERVAL_S):
                     break
         finally:
             closed = streams.close(close_timeout_ms if limited else None)

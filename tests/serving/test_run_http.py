@@ -178,6 +178,8 @@ def test_nobody_waits_for_a_worker_that_stands_still(log, start, tmp_path):
     run = start("--workers", "1", "--http", "127.0.0.1:0")
     key = "/stores/counts/keys/a"
     eventually(lambda: get(run.address, key).status == 200)
+    # Until its first report, a worker is taken for one whose program is slow to import.
+    eventually(lambda: get(run.address, "/ready").status == 200)
     worker = run.all_there(1)[1]
     freeze(worker)
     try:
