@@ -28,6 +28,7 @@ class RecordBatch:
 
     ``offsets`` ascend but may have holes (compaction, transaction markers). ``headers`` is None if no record of the
     batch has any. ``next_offset`` is the position after the batch; it may be greater than the last record's offset + 1.
+    ``size_bytes`` is what the records take in their log, if that is known without looking at each.
     """
 
     topic: str
@@ -38,6 +39,7 @@ class RecordBatch:
     offsets: Sequence[int]
     headers: list[Headers] | None
     next_offset: int
+    size_bytes: int | None = None
 
     def __len__(self) -> int:
         return len(self.values)

@@ -158,8 +158,8 @@ class ApplicationClient:
         return AnswerError(
             f"{self._url} cannot be asked over HTTPS",
             why=why.strerror or str(why),
-            hint="give the authority that has signed its certificate: --ca FILE; and if it wants to know who asks, a "
-            "certificate of your own: --cert FILE --key FILE",
+            hint="give the authority that has signed its certificate: --ca FILE; and if it demands a certificate of "
+            "its clients, yours: --cert FILE --key FILE",
         )
 
     def _error(self, status: int, content: bytes) -> StreamsError:

@@ -34,7 +34,7 @@ CertificateOption: TypeAlias = Annotated[
         "--cert",
         metavar="FILE",
         envvar="PYSTREAMS_CERT",
-        help="A certificate to show to a server that wants to know who asks (PEM).",
+        help="A certificate to show to a server that demands one (PEM).",
         show_default=False,
     ),
 ]

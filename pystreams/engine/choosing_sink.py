@@ -24,8 +24,8 @@ class _Writers(NamedTuple):
     value: Callable[[Any], bytes]
     #: Returns the part of the key that determines the partition; None: the whole key does.
     partition_bytes: Callable[[Any], bytes] | None
-    #: Called with the timestamp of each written record.
-    written: Callable[[int], None]
+    #: Gets the timestamp of each written record.
+    written: list[int]
 
 
 class ChoosingSink:
@@ -74,7 +74,7 @@ class ChoosingSink:
                 partitions = (self._default_partition(topic, key, writers),)
             for partition in partitions:
                 self._send(topic, partition, key_bytes, value_bytes, timestamp, headers)
-                writers.written(timestamp)
+                writers.written.append(timestamp)
         except Exception as error:  # noqa: BLE001 - serdes raise what they like
             self._failures.unwritable(self._step, topic, error, key, value, timestamp, headers)
 

@@ -33,14 +33,14 @@ class HostedTask:
     def start(
         self,
         cache: ThreadCache,
-        committed: Mapping[TopicPartition, Position],
+        positions: Mapping[TopicPartition, Position],
         operator_state: Mapping[str, int],
         stream_time: int = -1,
     ) -> None:
         """Attach the thread's ``cache`` and start the task, as ``StreamTask.start`` does. The stores must be filled."""
         with setting_up("the task's stores", self.stream.task_id):
             self.state.attach(cache)
-        self.stream.start(committed, operator_state, stream_time)
+        self.stream.start(positions, operator_state, stream_time)
 
     def flush(self) -> None:
         self.stream.flush(self.state.flush_caches)

@@ -13,17 +13,17 @@ class OperatorMemory:
 
     def __init__(self) -> None:
         #: The entries of this task's last commit, by this process or another one.
-        self.committed: Mapping[str, int] = {}
+        self.at_last_commit: Mapping[str, int] = {}
         self._readers: dict[str, Callable[[], int | None]] = {}
 
     def load(self, node: str, name: str, default: int) -> int:
-        return self.committed.get(entry(node, name), default)
+        return self.at_last_commit.get(entry(node, name), default)
 
     def save(self, node: str, name: str, read: Callable[[], int | None]) -> None:
         self._readers[entry(node, name)] = read
 
     def load_plain(self, name: str) -> int | None:
-        return self.committed.get(name)
+        return self.at_last_commit.get(name)
 
     def save_plain(self, name: str, read: Callable[[], int | None]) -> None:
         self._readers[name] = read

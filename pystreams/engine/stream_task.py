@@ -217,7 +217,7 @@ class StreamTask:
 
     def start(
         self,
-        committed: Mapping[TopicPartition, Position],
+        positions: Mapping[TopicPartition, Position],
         operator_state: Mapping[str, int],
         stream_time: int = -1,
     ) -> None:
@@ -228,17 +228,17 @@ class StreamTask:
         """
         self._enter(Phase.STARTED)
         self._counts.take_back()
-        self.memory.committed = operator_state
+        self.memory.at_last_commit = operator_state
         self._drops.start()
         linked = self._linked = LinkedCode(self._code, self, self._services.folded)
         queues: dict[TopicPartition, RecordQueue] = {}
         for partition in sorted(self.partitions):
             with setting_up(f"the source of {partition}", self.task_id):
                 queues[partition] = self._queue(partition, linked)
-        for partition, (offset, time) in committed.items():
+        for partition, (offset, time) in positions.items():
             queues[partition].resume_at(offset, time)
         seen = max(
-            stream_time, *(time for _, time in committed.values()), self.memory.load(*TIME_SEEN, NO_TIME)
+            stream_time, *(time for _, time in positions.values()), self.memory.load(*TIME_SEEN, NO_TIME)
         )
         self._time.go_on(self.memory.load(*TIME_IN_FORCE, seen), seen)
         self._group = PartitionGroup(queues, self.config.max_task_idle_ms, self._services.lag, self._order)

@@ -119,7 +119,7 @@ MEANINGS: Final[Mapping[tuple[str, str], str]] = {
     (
         TOPIC,
         "bytes-consumed-total",
-    ): "bytes of these records, with 20 each besides key, value, headers and topic",
+    ): "bytes of these records: as the embedded log stores them; on Kafka key, value, headers, topic and 20 each",
     (TOPIC, "records-produced-total"): "records that a sink has written to a topic",
     (STATE, "num-entries-active-mem-table"): "entries in the active memtable of RocksDB",
     (STATE, "num-deletes-active-mem-table"): "deletions in the active memtable",

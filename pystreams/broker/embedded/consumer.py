@@ -109,7 +109,7 @@ class EmbeddedConsumer:
                 self._database, partition, reading.partition_id, reading.position, bounds.end_offset
             )
             fetched.append((partition, batch))
-            byte_count += sum(map(len, filter(None, batch.values)))
+            byte_count += batch.size_bytes or 0
             if byte_count >= POLL_BYTES_MAX:
                 break
         # Records that were deleted since the bounds were read would look like a hole.

@@ -94,7 +94,7 @@ def read(
     ``next_offset`` skips the hole. The batch may be empty.
     """
     parts: list[tuple[Columns, Sequence[int]]] = []
-    record_count = byte_count = 0
+    record_count = byte_count = size_bytes = 0
     exhausted = True
     with closing(database.iterate(_FROM_OFFSET, (partition_id, partition_id, position))) as rows:
         for base_offset, last_offset, row_bytes, data in rows:
@@ -103,15 +103,18 @@ def read(
             columns = decode(data)
             offsets = columns.offsets or range(base_offset, last_offset + 1)
             if base_offset < position:
-                start = bisect_left(offsets, position)
-                columns, offsets = cut(columns, start, len(offsets)), offsets[start:]
+                start, count = bisect_left(offsets, position), len(offsets)
+                columns, offsets = cut(columns, start, count), offsets[start:]
+                size_bytes += row_bytes * (count - start) // count
+            else:
+                size_bytes += row_bytes
             parts.append((columns, offsets))
             record_count += len(offsets)
             byte_count += row_bytes
             if record_count >= FETCH_RECORDS or byte_count >= FETCH_BYTES:
                 exhausted = False
                 break
-    return _joined(partition, parts, max(position, end_offset) if exhausted else position)
+    return _joined(partition, parts, max(position, end_offset) if exhausted else position, size_bytes)
 
 
 def first_offset_at(database: Database, partition_id: int, timestamp: int) -> int | None:
@@ -138,11 +141,11 @@ def _batches_reaching(
 
 
 def _joined(
-    partition: TopicPartition, parts: list[tuple[Columns, Sequence[int]]], next_offset: int
+    partition: TopicPartition, parts: list[tuple[Columns, Sequence[int]]], next_offset: int, size_bytes: int
 ) -> RecordBatch:
     """One batch made of consecutive ones. Its next offset is at least ``next_offset``."""
     if not parts:
-        return RecordBatch(partition.topic, partition.partition, [], [], [], [], None, next_offset)
+        return RecordBatch(partition.topic, partition.partition, [], [], [], [], None, next_offset, 0)
     (keys, values, timestamps, _, headers), offsets = parts[0]
     for columns, more_offsets in parts[1:]:
         if columns.headers is not None and headers is None:
@@ -162,5 +165,13 @@ def _joined(
             offsets = [*offsets, *more_offsets]
     next_offset = max(next_offset, offsets[-1] + 1)
     return RecordBatch(
-        partition.topic, partition.partition, keys, values, timestamps, offsets, headers, next_offset
+        partition.topic,
+        partition.partition,
+        keys,
+        values,
+        timestamps,
+        offsets,
+        headers,
+        next_offset,
+        size_bytes,
     )

@@ -41,7 +41,7 @@ def emit_sink(e: Emitter, node: SinkNode, scope: Scope) -> None:
                 f" {scope['headers']})  # {node.name}"
             )
             written = e.bind(node, "written", "written_by_{}")
-            e.out(f"{written}({scope['timestamp']})")
+            e.out(f"{written}.append({scope['timestamp']})")
     with e.out.block("except Exception as error:"):
         e.set_late_context(scope)
         e.out(f"unwritable({quote(node.name)}, {quote(node.topic)}, error, {record})")

@@ -50,7 +50,7 @@ class DropCounts:
 
     def start(self) -> None:
         """Continue with the numbers of the last commit."""
-        for late in committed_late(self._memory.committed):
+        for late in committed_late(self._memory.at_last_commit):
             self._commit(late)
 
     def drop(self, step: str) -> None:

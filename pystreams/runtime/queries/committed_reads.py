@@ -146,9 +146,10 @@ def _read(
 ) -> CommittedAnswer[R] | None:
     """The answer of one task; None: the task is not here any more. ``read`` may take long, so it is called only once,
     when the position is reached."""
-    if not one.task.is_open:
+    state = one.task.open_state
+    if state is None:
         return None
-    committed = one.task.state.committed_stores
+    committed = state.committed_stores
     while (offsets := committed.offsets) is not None and (missing := at_least.missing(offsets)):
         if one.standby:
             raise StateError(

@@ -16,6 +16,8 @@ from typing import Final
 
 from pystreams.clock import Clock, thread_cpu_ms
 from pystreams.errors import RestoreError, StreamsError
+from pystreams.runtime.recovery.error_answers import ErrorAnswers
+from pystreams.runtime.recovery.trouble import Trouble
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restorer import Restorer
 
@@ -51,7 +53,8 @@ class RestoreThread:
         self._clock = clock
         self._patience_ms = patience_ms
         self._ended = ended
-        self._failing_since_ms: float | None = None
+        self._trouble = Trouble(clock, patience_ms)
+        self._answers = ErrorAnswers({"retry": self._try_again, "redo": self._try_again})
         #: When an error that concerns only standbys was last logged; None: there is none.
         self._standbys_noted_ms: float | None = None
         self._stop = threading.Event()
@@ -94,13 +97,11 @@ class RestoreThread:
             self._restorer.step(_BUDGET_MS, wait_ms)
         except StreamsError as error:
             if self._restorer.restores:
-                if error.action not in ("retry", "redo"):
-                    raise
-                self._note(error)
+                self._answers.to(error)(error)
             else:
                 self._note_of_standbys(error)
             return _RETRY_PAUSE_MS
-        self._failing_since_ms = None
+        self._trouble.over()
         if self._restorer.commits_failure is None:
             self._standbys_noted_ms = None
         else:
@@ -114,13 +115,12 @@ class RestoreThread:
             self._standbys_noted_ms = now_ms
             log.warning("[%s] standbys do not follow their tasks now: %s", self.name, error)
 
-    def _note(self, error: StreamsError) -> None:
-        """Log an error that may go away by itself. Raises ``RestoreError`` if it has lasted for too long."""
-        now_ms = self._clock.monotonic_ms()
-        if self._failing_since_ms is None:
-            self._failing_since_ms = now_ms
+    def _try_again(self, error: StreamsError) -> None:
+        """Log an error that may go away by itself: the next step is the next try. Raises ``RestoreError`` if it has
+        lasted for too long."""
+        if not self._trouble.lasts:
             log.warning("[%s] stores cannot be restored now: %s", self.name, error)
-        elif now_ms - self._failing_since_ms >= self._patience_ms:
+        if self._trouble.failed(until_commit=False):
             tasks = ", ".join(str(task_id) for task_id in self._restorer.task_ids())
             raise RestoreError(
                 "the stores of tasks could not be restored",

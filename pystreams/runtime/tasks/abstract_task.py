@@ -77,6 +77,12 @@ class AbstractTask:
         """Whether the directory is locked and the stores are open."""
         return self._hosted is not None
 
+    @property
+    def open_state(self) -> TaskStores | None:
+        """The stores; None: they are not open, or another task has taken them over. Any thread may ask."""
+        hosted = self._hosted
+        return None if hosted is None else hosted.state
+
     def become(self, status: TaskStatus) -> None:
         self.status = check_transition(f"task {self.task_id}", TASK_SUCCESSORS, self.status, status)
 

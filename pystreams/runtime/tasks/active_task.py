@@ -18,7 +18,7 @@ from pystreams.stream_time import NO_TIME
 
 @dataclass(slots=True)
 class ActiveTask(AbstractTask):
-    """``position_of`` returns the consumer's position in an input. ``committed`` is the last commit of each input.
+    """``position_of`` returns the consumer's position in an input. ``last_commit`` is that of each input.
     ``fresh`` has the first offset of each input that has no commit and is read from its beginning. ``logged`` counts
     the records that the task has appended to its changelogs after ``log_ends``, the offsets up to which the changelogs
     are known to hold only its own records (see ``changelog_guard``). ``overflow`` writes metadata that does not fit
@@ -29,12 +29,12 @@ class ActiveTask(AbstractTask):
 
     position_of: Callable[[TopicPartition], int]
     foreign_metadata: Mapping[str, int] = field(default_factory=dict)
-    committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    last_commit: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     fresh: dict[TopicPartition, int] = field(default_factory=dict)
     log_ends: dict[str, int] = field(default_factory=dict)
     overflow: OverflowWriter | None = None
     internal_inputs: Collection[TopicPartition] = ()
-    #: Whether the group has confirmed ``committed`` before the task's first commit.
+    #: Whether the group has confirmed ``last_commit`` before the task's first commit.
     start_confirmed: bool = False
     #: The timestamp (ms) of the next record, which the next commit shows to other members; None: it shows none.
     head_reported_ms: int | None = None
@@ -56,7 +56,7 @@ class ActiveTask(AbstractTask):
 
     def _to_restore(self, store: str, partition: TopicPartition, limit: int | None) -> ToRestore:
         state = self.state
-        warns_of_gaps = bool(self.committed) and state.expires(store)
+        warns_of_gaps = bool(self.last_commit) and state.expires(store)
         return ToRestore(store, partition, state.changelog_offset(store), limit, warns_of_gaps)
 
     def fill(self, stores: Collection[str]) -> None:
@@ -92,7 +92,7 @@ class ActiveTask(AbstractTask):
         )
 
     def _is_past_commit(self, partition: TopicPartition, position: int) -> bool:
-        committed = self.committed.get(partition)
+        committed = self.last_commit.get(partition)
         known = self.fresh.get(partition) if committed is None else committed.offset
         return known is None or (position > known and not self.stream.buffered(partition))
 
@@ -104,12 +104,12 @@ class ActiveTask(AbstractTask):
     ) -> None:
         """The stores are restored: start at ``positions``, with the times and the operators' memory of the last commit.
         ``cache`` is the thread's, ``beginnings`` are the first offsets that the inputs hold."""
-        metadata = self.metadata_of(self.committed)
+        metadata = self.metadata_of(self.last_commit)
         self.foreign_metadata = metadata.foreign
         self.fresh = {
             partition: at
             for partition, at in positions.items()
-            if partition not in self.committed and at == beginnings[partition]
+            if partition not in self.last_commit and at == beginnings[partition]
         }
         self.hosted.start(
             cache,
@@ -120,13 +120,13 @@ class ActiveTask(AbstractTask):
             {**metadata.foreign, **metadata.own},
         )
         self.state.committed_stores.open(self.committed_offsets())
-        if not positions.keys() <= self.committed.keys() | self.fresh.keys():
+        if not positions.keys() <= self.last_commit.keys() | self.fresh.keys():
             # Without a commit, the next start would begin at other offsets and skip the records in between.
             self.stream.timing.commit_requested = True
 
     def committed_offsets(self) -> dict[TopicPartition, int]:
         """For each input the offset up to which its records are committed."""
-        return _offsets_of(self.committed)
+        return _offsets_of(self.last_commit)
 
     def processed_offsets(self) -> dict[TopicPartition, int]:
         """For each input the offset up to which its records are processed, whether committed or not."""
@@ -152,7 +152,7 @@ class ActiveTask(AbstractTask):
         positions: dict[TopicPartition, int] = {}
         times: dict[TopicPartition, int] = {}
         for partition, (offset, time) in self.stream.positions().items():
-            known = self.committed.get(partition)
+            known = self.last_commit.get(partition)
             if not self.stream.buffered(partition):
                 offset = max(offset, self.position_of(partition))
             elif known is not None:
@@ -164,24 +164,24 @@ class ActiveTask(AbstractTask):
         if self.head_reported_ms is not None:
             own[entry(*HEAD)] = self.head_reported_ms
         encoded = encode_committed(positions, times, own, self.foreign_metadata, self.overflow)
-        changed = {p: offset for p, offset in encoded.items() if self.committed.get(p) != offset}
+        changed = {p: offset for p, offset in encoded.items() if self.last_commit.get(p) != offset}
         return changed or (self._unchanged(own) if self.stream.commit_needed else {})
 
     def _unchanged(self, own: Mapping[str, int]) -> dict[TopicPartition, CommittedOffset]:
         """The unchanged offset of one input, preferably of one that was committed before."""
         for partition, (offset, time) in sorted(self.stream.positions().items()):
-            if not self.committed:
+            if not self.last_commit:
                 at = {partition: offset}
                 return encode_committed(at, {partition: time}, own, self.foreign_metadata, self.overflow)
-            if partition in self.committed:
-                return {partition: self.committed[partition]}
+            if partition in self.last_commit:
+                return {partition: self.last_commit[partition]}
         return {}
 
     def after_commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], end_offsets: Mapping[TopicPartition, int]
     ) -> None:
         """The log has committed ``offsets``: commit the stores, which match their changelogs up to ``end_offsets``."""
-        committed = {**self.committed, **offsets}
+        committed = {**self.last_commit, **offsets}
         input_offsets = _offsets_of(committed)
         if self.overflow is not None:
             self.overflow.after_commit(end_offsets)
@@ -190,7 +190,7 @@ class ActiveTask(AbstractTask):
         self.state.commit(written | self._read_by_stores(input_offsets), input_offsets=input_offsets)
         # Only after the stores are committed: if that fails, their changelogs are right nevertheless, and
         # ``TaskManager._take_back`` recognizes such a task by offsets that differ from the group's.
-        self.committed = committed
+        self.last_commit = committed
         self.stream.after_commit()
 
     def _read_by_stores(self, input_offsets: Mapping[TopicPartition, int]) -> dict[str, int]:

@@ -113,7 +113,7 @@ class ChangelogGuard:
                     continue
                 strangers = end - task.log_ends[store] - task.logged[store]
                 # Without a commit, the group cannot confirm who has the task; and there is hardly any state yet.
-                if strangers > 0 and not task.committed:
+                if strangers > 0 and not task.last_commit:
                     continue
                 if strangers > 0:
                     try:
@@ -327,7 +327,7 @@ def guard_of(
 
     def confirm(task: ActiveTask) -> None:
         last_commits.require([task])
-        commit(list[ActiveTask](), producer, member, again=task.committed)
+        commit(list[ActiveTask](), producer, member, again=task.last_commit)
 
     return ChangelogGuard(
         lambda: broker.consumer(f"{thread}-guard", "restore"), context.admin, confirm, context.clock

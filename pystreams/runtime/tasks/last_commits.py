@@ -48,7 +48,7 @@ class LastCommits:
         """Read the last commits of tasks, at which they are to continue."""
         committed = self._read(tasks)
         for task in tasks:
-            task.committed = {p: committed[p] for p in task.inputs if p in committed}
+            task.last_commit = {p: committed[p] for p in task.inputs if p in committed}
 
     def changed(self, tasks: Collection[ActiveTask]) -> list[ActiveTask]:
         """The tasks whose committed offsets in the group differ by now from those that their thread knows."""
@@ -58,7 +58,7 @@ class LastCommits:
         return [
             task
             for task in tasks
-            if task.committed != {p: committed[p] for p in task.inputs if p in committed}
+            if task.last_commit != {p: committed[p] for p in task.inputs if p in committed}
         ]
 
     def require(self, tasks: Collection[ActiveTask]) -> None:
@@ -83,7 +83,7 @@ class LastCommits:
 
     def saw(self, task: ActiveTask) -> None:
         """Note the last commit of a task that ends in this thread, because it may be opened again in this process."""
-        for partition, committed in task.committed.items():
+        for partition, committed in task.last_commit.items():
             self._newest.saw(partition, committed)
 
     def _read(self, tasks: Collection[ActiveTask]) -> dict[TopicPartition, CommittedOffset]:

@@ -25,7 +25,7 @@ OverflowNumbers: TypeAlias = "Mapping[OverflowReference, Mapping[str, int]]"
 
 def find_overflow(tasks: Sequence[ActiveTask], context: ClientContext) -> None:
     """Read the overflow records of the last commits of tasks. Raises the errors of ``read_overflow``."""
-    of_task = {task.task_id: merge_committed(task.committed).overflow for task in tasks}
+    of_task = {task.task_id: merge_committed(task.last_commit).overflow for task in tasks}
     references = {reference for found in of_task.values() for reference in found}
     numbers = read_overflow(
         context.broker, context.admin, context.built.application_id, references, context.clock

@@ -36,7 +36,7 @@ def processed(topics: Collection[str]) -> Deletable:
         return {
             partition: committed.offset
             for task in tasks
-            for partition, committed in task.committed.items()
+            for partition, committed in task.last_commit.items()
             if partition.topic in topics
         }
 

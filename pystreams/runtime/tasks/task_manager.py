@@ -317,7 +317,7 @@ class TaskManager:
         self._last_commits.find(tasks)
         find_overflow(tasks, context)
         for task in tasks:
-            task.keep_time(task.committed, ahead=context.changelogs_ahead)
+            task.keep_time(task.last_commit, ahead=context.changelogs_ahead)
 
     def take_restored(self) -> None:
         """Start the tasks whose stores are complete by now, and restore those whose state is corrupt from the
@@ -423,12 +423,12 @@ class TaskManager:
             return
         admin, inputs = self._context.admin, [partition for task in tasks for partition in task.inputs]
         beginnings, ends = admin.beginning_offsets(inputs), admin.end_offsets(inputs)
-        latest = self._latest([p for task in tasks for p in task.inputs if p not in task.committed], ends)
+        latest = self._latest([p for task in tasks for p in task.inputs if p not in task.last_commit], ends)
         for task in tasks:
             try:
                 positions = start_positions(
                     task.task_id,
-                    {partition: task.committed.get(partition) for partition in task.inputs},
+                    {partition: task.last_commit.get(partition) for partition in task.inputs},
                     beginnings,
                     ends,
                     latest,

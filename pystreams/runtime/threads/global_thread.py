@@ -15,7 +15,6 @@ from pystreams.broker.port import Consumer
 from pystreams.clock import Deadline
 from pystreams.engine.global_state import GlobalState
 from pystreams.errors import (
-    Action,
     BrokerUnavailableError,
     OffsetOutOfRangeError,
     StateCorruptedError,
@@ -23,12 +22,13 @@ from pystreams.errors import (
 )
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.recovery.error_answers import ErrorAnswers
 from pystreams.runtime.recovery.hang_watch import HangWatch
 from pystreams.runtime.recovery.stall_watch import StallWatch
+from pystreams.runtime.recovery.trouble import Trouble
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.threads.thread_end import close_all, placed
 from pystreams.runtime.threads.thread_state import GLOBAL_THREAD_SUCCESSORS, GlobalThreadState
-from pystreams.runtime.threads.trouble import Trouble
 from pystreams.take_over.hand_over_record import state_origin
 from pystreams.topology.built import BuiltTopology
 from pystreams.transitions import check_transition
@@ -63,12 +63,9 @@ class GlobalThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._trouble = Trouble(context.clock, context.config.task_timeout_ms)
         self._hangs = HangWatch(name, context.clock, context.config.stall_timeout_ms)
-        #: How to handle an error of reading, by its ``action``. An error with another action ends the thread. ``wipe``
-        #: is handled where the stores are opened (``_open``), and where they are closed at the thread's end (``_run``).
-        self._answers: Mapping[Action, Callable[[StreamsError], None]] = {
-            "retry": self._retry,
-            "redo": self._redo,
-        }
+        #: To errors of reading. ``wipe`` is handled where the stores are opened (``_open``), and where they are closed
+        #: at the thread's end (``_run``).
+        self._answers = ErrorAnswers({"retry": self._retry, "redo": self._redo})
 
     def start(self) -> None:
         """Begin to read. Call ``wait_ready`` then."""
@@ -285,9 +282,7 @@ class GlobalThread:
 
     def _answer(self, error: StreamsError) -> None:
         """Handle an error of reading as its ``action`` says. Raises an error that cannot be handled here."""
-        answer = self._answers.get(error.action)
-        if answer is None:
-            raise error
+        answer = self._answers.to(error)
         log.warning("[%s] the topics of global stores cannot be read now: %s", self.name, error)
         answer(error)
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pystreams.broker.port import Assigned, Lost, MemberEvent
 from pystreams.clock import Deadline, thread_cpu_ms
 from pystreams.errors import (
-    Action,
     OffsetOutOfRangeError,
     StreamsError,
     TopologyError,
@@ -30,8 +29,10 @@ from pystreams.runtime.group.membership_data import (
     whereabouts_of,
 )
 from pystreams.runtime.group.refusal import refusal
+from pystreams.runtime.recovery.error_answers import ErrorAnswers
 from pystreams.runtime.recovery.rivals import Rivals
 from pystreams.runtime.recovery.stall_watch import StallWatch
+from pystreams.runtime.recovery.trouble import Trouble
 from pystreams.runtime.restoring.load import BusyTime
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
@@ -44,7 +45,6 @@ from pystreams.runtime.threads.requests import Requests
 from pystreams.runtime.threads.thread_metrics import ThreadMetrics
 from pystreams.runtime.threads.thread_state import ThreadState
 from pystreams.runtime.threads.thread_summary import ThreadSummary
-from pystreams.runtime.threads.trouble import Trouble
 from pystreams.state.cache.thread_cache import ThreadCache
 
 log = logging.getLogger(__name__)
@@ -171,13 +171,9 @@ class Rounds:
         )
         self._summary = ThreadSummary(owner.name, config.log_summary_interval_ms, self._clock)
         self._metrics = ThreadMetrics(context.metrics, owner.name)
-        #: How to handle an error, by its ``action``. An error with another action ends the thread.
-        self._answers: Mapping[Action, Answer] = {
-            "retry": self._retry,
-            "redo": self._redo,
-            "wipe": self._wipe,
-            "rejoin": self._rejoin,
-        }
+        self._answers: ErrorAnswers[Answer] = ErrorAnswers(
+            {"retry": self._retry, "redo": self._redo, "wipe": self._wipe, "rejoin": self._rejoin}
+        )
 
     def go_round(self) -> None:
         """Run one round, and handle an error as its ``action`` says. Raises an error that cannot be handled here."""
@@ -187,9 +183,7 @@ class Rounds:
             self._round()
             self._trouble.succeeded(restoring=not self.tasks.settled, caught_up=self._caught_up)
         except StreamsError as error:
-            answer = self._answers.get(error.action)
-            if answer is None:
-                raise
+            answer = self._answers.to(error)
             working, self.tasks.working = self.tasks.working, None
             answer(error, working)
 

@@ -100,7 +100,7 @@ def asking(catalog: str) -> Iterator[None]:
         raise ConfigError(
             f"the catalog {catalog} cannot be reached, or refuses what was asked",
             why=reason(error),
-            hint="say where it is, and who asks, in ~/.pyiceberg.yaml, or with variables such as "
+            hint="give its address and your credentials in ~/.pyiceberg.yaml, or with variables such as "
             f"PYICEBERG_CATALOG__{catalog.upper()}__URI",
         ) from error
 

@@ -13,7 +13,7 @@ from pystreams.backfill.locations import shown
 from pystreams.backfill.plan.moments import MILLISECONDS_MIN, ambiguous, moment_ms
 from pystreams.errors import BrokerUnavailableError, ConfigError
 from pystreams.ids import TopicPartition
-from pystreams.nearest import did_you_mean, nearest, not_among
+from pystreams.nearest import did_you_mean, did_you_mean_this, nearest, not_among
 from pystreams.times import read_time
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _table_options(text: str, topic: str | None, name: str, query: str) -> dict[
             raise ConfigError(
                 f"--source {shown(text)!r} has an option {option}",
                 why=f"a table has {', '.join(_COLUMNS)}, and options of Spark's reader",
-                hint=f"did you mean {meant[0]}?",
+                hint=did_you_mean_this(meant[0]),
             )
     counts = options.get("partitions", "1")
     missing = {

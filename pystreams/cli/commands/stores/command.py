@@ -187,7 +187,7 @@ def _client(
         raise ConfigError(
             "the token is not sent to an instance that is found through the group",
             where=str(token_file),
-            why="nobody says there whether the instance speaks HTTPS, and whoever joins the group may name any address",
+            why="the group does not know whether the instance speaks HTTPS, and a member of it may name any address",
             hint="give the address: --url https://HOST:PORT, or --url PORT for an instance on this machine",
         )
     endpoint, application_id = _found(application, setting, place)
@@ -240,8 +240,8 @@ def _found(application: str, setting: list[str] | None, place: dict[str, Any]) -
         )
     raise AnswerError(
         f"no instance of {config.application_id} is known that answers queries",
-        why="none of them has told its group an address: they run without --http, or listen on all addresses (0.0.0.0) "
-        "of a machine whose name stands for a loopback address",
+        why="none of them has given its group an address: they run without --http, or listen on all addresses "
+        "(0.0.0.0) of a machine whose name stands for a loopback address",
         hint="run it with --http HOST:PORT; if it listens on 0.0.0.0, give its port on its own machine: --url PORT, or "
         "start it with an address that others reach: -s application_server=HOST:PORT",
     )

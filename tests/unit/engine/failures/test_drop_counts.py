@@ -11,7 +11,7 @@ from pystreams.metrics import Metrics
 
 def started(committed: dict[str, int]) -> tuple[DropCounts, OperatorMemory]:
     memory = OperatorMemory()
-    memory.committed = committed
+    memory.at_last_commit = committed
     counts = DropCounts(Metrics(), memory, task_id="0_0")
     counts.start()
     return counts, memory

@@ -137,7 +137,7 @@ class World:
         hosted = HostedTask(Stream(task_id), state)  # type: ignore[arg-type]
         task = ActiveTask(task_id, frozenset(), changelogs, self.consumer.position)
         task.opened(hosted)
-        task.committed = {} if new else {TopicPartition("in", number): CommittedOffset(7)}
+        task.last_commit = {} if new else {TopicPartition("in", number): CommittedOffset(7)}
         self.restorer.submit(task)
         return state
 

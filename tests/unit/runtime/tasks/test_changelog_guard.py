@@ -83,7 +83,7 @@ class Task:
         self.changelogs = {"counts": TopicPartition(LOG.topic, partition)}
         self.logged = {"counts": 0}
         self.log_ends = {"counts": 0}
-        self.committed = {TopicPartition("in", 0): CommittedOffset(1)}
+        self.last_commit = {TopicPartition("in", 0): CommittedOffset(1)}
         self.log_changes = {"counts": self.append}
 
     def append(self, key: bytes, value: bytes | None, timestamp: int | None, headers: Any) -> None:
@@ -197,11 +197,11 @@ def test_who_was_replaced_takes_its_successors_values_for_nobodys_mistake(world:
 
 
 def test_without_a_commit_nobody_can_say_whose_the_task_is(world: World) -> None:
-    committed, world.task.committed = world.task.committed, {}
+    committed, world.task.last_commit = world.task.last_commit, {}
     world.log.records.append((b"k", b"31", 1))
     assert world.check() == 0
     assert len(world.log.records) == 1
-    world.task.committed = committed
+    world.task.last_commit = committed
     assert world.check() == 1
 
 

@@ -166,7 +166,7 @@ def test_only_offsets_that_say_something_new_are_committed(world: World) -> None
 
 def test_a_partition_of_which_nothing_was_read_gets_no_offset(world: World) -> None:
     world.commit()
-    assert EMPTY not in world.task.committed
+    assert EMPTY not in world.task.last_commit
     world.stream.at[EMPTY] = Position(1, 3)
     assert world.commit()[1] == ("broker", {"empty-0": 1})
 
@@ -180,9 +180,9 @@ def test_what_punctuators_alone_have_written_is_committed_with_an_offset_so_that
     assert world.commit()[1] == ("broker", {"empty-0": 0}), "nothing was committed of the first one"
     world.stream.at[IN] = Position(6, 70)
     assert world.commit()[1] == ("broker", {"in-0": 6})
-    before = dict(world.task.committed)
+    before = dict(world.task.last_commit)
     assert world.commit()[1] == ("broker", {"empty-0": 0})
-    assert world.task.committed == before
+    assert world.task.last_commit == before
 
 
 def test_a_hole_behind_the_last_record_is_committed_too_once_nothing_waits(world: World) -> None:
@@ -197,13 +197,13 @@ def test_changed_operator_state_is_committed_with_all_known_partitions(world: Wo
     world.commit()
     world.stream.memory = {"py/window/observed": 70}
     assert world.commit()[1] == ("broker", {"in-0": 5})
-    committed = world.task.committed[IN]
+    committed = world.task.last_commit[IN]
     assert OffsetMetadata.decode(committed.metadata).entries == {"py/window/observed": 70, "py/at/in/0": 5}
 
 
 def test_a_start_hands_back_what_was_committed(world: World) -> None:
     committed = encode_committed({IN: 5}, {IN: 70}, {"py/window/observed": 60}, {"javas": 1})
-    world.task.committed = committed
+    world.task.last_commit = committed
     world.task.start(ThreadCache(0), {IN: 5, EMPTY: 0}, {IN: 0, EMPTY: 0})
     assert world.stream.at == {IN: Position(5, 70), EMPTY: Position(0, -1)}
     # What Kafka Streams keeps there, too, is for operators as well: how far the emission of closed windows came.
@@ -211,7 +211,7 @@ def test_a_start_hands_back_what_was_committed(world: World) -> None:
     assert world.commit()[1] == ("broker", {}), "nothing is new"
     world.stream.at[IN] = Position(6, 80)
     world.commit()
-    assert merge_committed(world.task.committed).foreign == {"javas": 1}
+    assert merge_committed(world.task.last_commit).foreign == {"javas": 1}
 
 
 def test_who_was_replaced_flushes_nothing(world: World) -> None:

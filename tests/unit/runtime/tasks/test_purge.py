@@ -53,7 +53,7 @@ class World:
         self.purge.now_and_then([task])
 
     @property
-    def committed(self) -> dict[TopicPartition, CommittedOffset]:
+    def last_commit(self) -> dict[TopicPartition, CommittedOffset]:
         return {BETWEEN: CommittedOffset(self.offset), IN: CommittedOffset(7)}
 
 

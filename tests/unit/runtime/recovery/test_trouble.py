@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystreams.clock import ManualClock
-from pystreams.runtime.threads.trouble import Trouble
+from pystreams.runtime.recovery.trouble import Trouble
 
 TIMEOUT_MS = 1_000
 
