@@ -9,7 +9,7 @@ COUNT ?= 200
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-properties prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-queries bench-restore bench-snapshots lock package audit check-containers site docker clean
+.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-properties prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-queries bench-reads bench-restore bench-snapshots bench-stopping lock package audit check-containers screenshots site docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -140,11 +140,17 @@ bench-large: .venv/.dev ## Start, run and stop an application with 200 partition
 bench-queries: .venv/.dev ## Flights are processed while 1,000 keys a second are asked for over HTTP (ten minutes; ARGS='--years 1 --repeats 1')
 	@$(BIN)/python -m tests.benchmarks.http_queries $(ARGS)
 
+bench-reads: .venv/.dev ## Reads a second of an application's own stores, while its thread is idle and while it is stuck
+	@$(BIN)/python -m tests.benchmarks.queries
+
 bench-restore: .venv/.dev ## Restore 20 million keys beside Java, and beside tasks that go on processing (ARGS='--keys 1000000')
 	@$(BIN)/python -m tests.benchmarks.restore $(ARGS)
 
 bench-snapshots: .venv/.dev ## The first start on a machine without state, from a snapshot and without one (ARGS='--keys 50000 --repeats 1')
 	@$(BIN)/python -m tests.benchmarks.snapshots $(ARGS)
+
+bench-stopping: .venv/.dev ## From SIGTERM to the end of an application with 100,000 changed keys (ARGS='--tasks 4 --keys 1000')
+	@$(BIN)/python -m tests.benchmarks.stopping $(ARGS)
 
 lock: .venv/.dev ## Resolve the dependencies anew: uv.lock, and requirements-dev.txt from it
 	@$(BIN)/pip install --quiet uv
@@ -170,6 +176,9 @@ check-containers: .venv/bin/python ## Compare compose files and manifests with t
 	@test -x build/containers/bin/python || $(BIN)/python -m venv build/containers
 	@build/containers/bin/pip install --quiet --disable-pip-version-check compose-spec==0.2.1 kubernetes-validate==1.37.0
 	@build/containers/bin/python tests/package/container_schemas.py $(ARGS)
+
+screenshots: .venv/.dev ## Take the pictures of the live page in docs/how-to anew, of an application that runs (needs Chromium; about a minute)
+	@$(BIN)/python -m tests.serving.live.screenshots
 
 site: .venv/.dev ## Build the documentation as a site into build/site (ARGS=serve shows it on port 8000, and follows changes)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(or $(ARGS),build) --strict

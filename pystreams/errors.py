@@ -154,7 +154,8 @@ class SerializationError(StreamsError):
 
 
 class SchemaRegistryError(StreamsError):
-    """The schema registry refused a schema or the login, or does not have the schema. No record is at fault."""
+    """The schema registry refused a schema or the login, does not have the schema, or has a certificate that is not
+    trusted. No record is at fault."""
 
 
 class SchemaRegistryUnavailableError(SchemaRegistryError):

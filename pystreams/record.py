@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from pystreams.stream_time import StreamTime
@@ -39,7 +39,7 @@ class RecordBatch:
     offsets: Sequence[int]
     headers: list[Headers] | None
     next_offset: int
-    size_bytes: int | None = None
+    size_bytes: int | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -148,5 +148,5 @@ class ContextCell:
     __slots__ = ("record", "time")
 
     def __init__(self) -> None:
-        self.time = StreamTime()
         self.record: RecordContext = (None, -1, -1, -1, NO_HEADERS)
+        self.time = StreamTime(lambda: self.record[3])

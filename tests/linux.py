@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+#: A flag of Unix sockets that listen: __SO_ACCEPTCON.
+_ACCEPTS = 0x10000
+
 
 def fields_of(task: Path) -> list[str]:
     """The state of a process or thread (its folder in ``/proc``), its parent, and what follows. Its name, which comes
@@ -41,3 +44,26 @@ def alive(pid: int) -> bool:
     with suppress(OSError):
         return fields_of(Path(f"/proc/{pid}"))[0] != "Z"
     return False
+
+
+def listening(pid: int) -> set[str]:
+    """The sockets of a process at which others can reach it: kind, then address and port in hexadecimal digits, as
+    Linux writes them, or the path of a Unix socket."""
+    own = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            own.add(str(descriptor.readlink()).removeprefix("socket:[").removesuffix("]"))
+    found = set()
+    for kind, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        for fields in _sockets(pid, kind):
+            if fields[3] == state and fields[9] in own:
+                found.add(f"{kind} {fields[1]}")
+    for fields in _sockets(pid, "unix"):
+        if int(fields[3], 16) & _ACCEPTS and fields[6] in own:
+            found.add(" ".join(["unix", *fields[7:]]))
+    return found
+
+
+def _sockets(pid: int, kind: str) -> list[list[str]]:
+    lines = Path(f"/proc/{pid}/net/{kind}").read_text().splitlines()
+    return [line.split() for line in lines[1:]]

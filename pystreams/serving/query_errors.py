@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pystreams.errors import SerializationError, StreamsError
 from pystreams.nearest import not_among
@@ -30,7 +30,7 @@ class QueryError(StreamsError):
     code: ClassVar[str]
     #: Further headers of the answer, and further fields of its JSON.
     headers: Mapping[str, str] = MappingProxyType({})
-    fields: Mapping[str, int | str] = MappingProxyType({})
+    fields: Mapping[str, Any] = MappingProxyType({})
 
 
 class BadQueryError(QueryError):
@@ -109,7 +109,7 @@ def nothing_under(key: str, store: str, read: str, kept_from_ms: int | None) -> 
 
 
 def query_error(
-    code: str, what: str, *, where: str, why: str, hint: str, fields: Mapping[str, int | str] | None = None
+    code: str, what: str, *, where: str, why: str, hint: str, fields: Mapping[str, Any] | None = None
 ) -> QueryError:
     """The error with this code that another process has raised."""
     kinds = {kind.code: kind for kind in QueryError.__subclasses__()}

@@ -1,8 +1,5 @@
 """Answers a second of an application's stores, of both kinds, while its thread is idle and while it is stuck in a
-function of the program.
-
-    python -m tests.benchmarks.queries
-"""
+function of the program (``make bench-reads``)."""
 
 from __future__ import annotations
 
@@ -57,11 +54,13 @@ def main() -> None:
         located = streams.store("latest", freshness="committed", partitioner=partition_for_key)
         report("latest, idle", lambda: rate(streams.store("latest")))
         report("committed, idle", lambda: rate(committed))
-        log.write("in", [("stuck", STUCK, 0)])
-        stuck.wait()
-        report("committed, the thread is stuck", lambda: rate(committed))
-        report("committed, stuck, the partitioner is known", lambda: rate(located))
-        free.set()
+        try:
+            log.write("in", [("stuck", STUCK, 0)])
+            stuck.wait()
+            report("committed, the thread is stuck", lambda: rate(committed))
+            report("committed, stuck, the partitioner is known", lambda: rate(located))
+        finally:
+            free.set()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long a running application takes from SIGTERM to its end: ``python -m tests.benchmarks.stopping``.
+"""How long a running application takes from SIGTERM to its end (``make bench-stopping``).
 
 Each task has a store with keys that changed since the last commit, which the last commit writes. With
 ``--bootstrap-servers`` it runs on that Kafka, otherwise on an embedded log.

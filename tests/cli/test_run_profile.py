@@ -46,17 +46,40 @@ app.stream("in", key=str, value=int).map_values(slow, step="slow").map_values(qu
 ).to("out", key=str, value=int)
 """
 
+#: Each kind of work takes long enough to be seen.
+COUNTS = """
+from pystreams import App, Serde
+
+def busy(rounds: int) -> None:
+    for n in range(rounds):
+        n * n
+
+def encode(value: int) -> bytes:
+    busy(10)
+    return b"%d" % value
+
+def decode(data: bytes) -> int:
+    busy(5_000)
+    return int.from_bytes(data)
+
+app = App("counting", commit_interval_ms=20)
+number = Serde.of(encode, decode)
+numbers = app.stream("in", key=str, value=number)
+numbers.group_by_key().count(name="counts")
+numbers.flat_map_values(lambda value: [value] * 400).to("out", key=str, value=number, step="out")
+"""
+
 
 @pytest.fixture
 def program(folder, pystreams):
-    """Writes the program and 300 records for it; ``fails_at`` is the value that it cannot process."""
+    """Writes a program and 300 records for it; ``fails_at`` is the value that it cannot process."""
     pystreams("topics", "create", "in", "out")
     numbers = "".join(f"k={n}\n" for n in range(300))
     pystreams("produce", "in", "--key-separator", "=", "--value-type", "int", stdin=numbers)
 
-    def write(*, fails_at: int = -1) -> str:
+    def write(text: str = PROGRAM, *, fails_at: int = -1) -> str:
         name = f"profiled_{os.urandom(4).hex()}"
-        (folder / f"{name}.py").write_text(PROGRAM.format(fails_at=fails_at), encoding="utf-8")
+        (folder / f"{name}.py").write_text(text.format(fails_at=fails_at), encoding="utf-8")
         return name
 
     return write
@@ -80,6 +103,13 @@ def test_steps_have_the_time_of_their_functions(pystreams, program):
     assert slow + quick == pytest.approx(sum(taken.values()), rel=0.2), ran.out
     assert table.get(("last", "all"), 0) < quick / 2, ran.out
     assert "Profile: stream threads were at work for" in ran.err
+
+
+def test_decoding_encoding_producing_and_committing_have_rows_of_their_own(pystreams, program):
+    ran = pystreams("run", program(COUNTS), "--until-caught-up", "--profile")
+    assert ran.code == 0, ran.err
+    seen = {("out", "encode"), ("out", "produce"), ("(no step)", "decode"), ("(no step)", "commit")}
+    assert seen <= seconds(ran.out).keys(), ran.out
 
 
 def test_shares_are_of_the_time_at_work(pystreams, program):

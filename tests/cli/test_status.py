@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -43,6 +44,22 @@ def run_in_the_background(name: str, *arguments: str) -> Iterator[subprocess.Pop
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
         try:
             yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def watching(
+    command: str, program: str, *arguments: str, code: int = 0, **pipes: int
+) -> Iterator[subprocess.Popen]:
+    """``pystreams COMMAND PROGRAM --watch``, which Ctrl-C ends with this exit code."""
+    words = [sys.executable, "-m", "pystreams", command, program, "--watch", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    with subprocess.Popen(words, env=environment, text=True, **pipes) as process:
+        try:
+            yield process
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == code
         finally:
             process.kill()
 
@@ -136,6 +153,21 @@ def test_a_running_application_is_shown_thread_by_thread(pystreams, program):
         rows = [line.split("\t") for line in pystreams("lag", program).lines]
         assert {row[0] for row in rows} == {"lines", "counted-counts-repartition"}
         assert {row[6] for row in rows} == {"0"}
+        the_rate_is_watched(pystreams, program)
+
+
+def the_rate_is_watched(pystreams, program):
+    """Of a hundred lines and their words, which it commits while it is watched."""
+    runs = (
+        r"counted runs on .*: 2 threads in 1 process, 4 tasks\. "
+        r"(.+) waits?(?:, ([\d,]+) are committed in a second)?\."
+    )
+    with watching("lag", program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as watch:
+        assert re.fullmatch(runs, watch.stderr.readline().strip()).groups() == ("No record", None)
+        pystreams("produce", "lines", stdin="word\n" * 100)
+        rate = eventually(lambda: int(re.fullmatch(runs, watch.stderr.readline().strip())[2]))
+        # There are two seconds between two looks.
+        assert 0 < rate <= 100
 
 
 def test_another_version_of_the_program_is_named(folder, pystreams, program):
@@ -193,17 +225,15 @@ def test_restores_are_shown_with_what_is_left_their_rate_and_their_time(pystream
         assert (shown.code, "does not say whether it restores: Connection refused" in shown.err) == (0, True)
 
 
-def test_watch_shows_one_state_after_the_other(folder, pystreams, program):
-    command = [sys.executable, "-m", "pystreams", "status", program, "--watch", "--json"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as watching:
-        try:
-            assert watching.stdout is not None
-            assert json.loads(watching.stdout.readline())["lag"] == 2
-            pystreams("produce", "lines", stdin="more\n")
-            eventually(lambda: json.loads(watching.stdout.readline())["lag"] == 3)
-        finally:
-            watching.kill()
+@pytest.mark.parametrize("command, code", [("status", 1), ("lag", 0)])
+def test_watch_shows_one_state_after_the_other(pystreams, program, command, code):
+    """As JSON; that nobody runs it is an error for ``status`` alone."""
+    with watching(command, program, "--json", code=code, stdout=subprocess.PIPE) as watch:
+        first = json.loads(watch.stdout.readline())
+        assert (first["lag"], first["threads"]) == (2, [])
+        assert [(one["topic"], one["partition"]) for one in first["inputs"]] == [("lines", 0), ("lines", 1)]
+        pystreams("produce", "lines", stdin="more\n")
+        eventually(lambda: json.loads(watch.stdout.readline())["lag"] == 3)
 
 
 def test_a_topic_that_is_missing_is_named(folder, pystreams):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from pystreams.cli.commands.status.instances import Instances
 from pystreams.cli.commands.status.threads import silent_notes
 from pystreams.serving.threads import ClientThreads, ThreadNow
-from tests.cli.test_status import run_in_the_background
+from tests.cli.test_status import run_in_the_background, watching
 from tests.live.support import eventually
 
 #: Hangs in a record that says so until the file ``go`` is there.
@@ -86,13 +87,20 @@ def test_all_workers_are_shown(pystreams, program):
         assert len({one["thread"] for one in found}) == 2
 
 
-def test_of_an_instance_without_http_the_tasks_are_shown_and_what_to_do(pystreams, program):
-    with run_in_the_background(program):
-        eventually(lambda: (seen := threads(pystreams, program)) and seen[0]["tasks"])
-        shown = pystreams("threads", program)
-        (row,) = [line.split("\t") for line in shown.lines]
-        assert row[1:] == ["?", "0_0 1_0", "-", "?", "?", "?"]
-        assert "run them with --http" in shown.err
+def test_of_an_instance_without_http_the_tasks_are_shown_as_soon_as_it_has_them_and_what_to_do(
+    pystreams, program
+):
+    def watched():
+        return json.loads(watch.stdout.readline())["threads"]
+
+    with watching("threads", program, "--json", stdout=subprocess.PIPE) as watch:
+        assert watched() == []
+        with run_in_the_background(program):
+            eventually(lambda: (seen := watched()) and seen[0]["tasks"])
+            shown = pystreams("threads", program)
+    (row,) = [line.split("\t") for line in shown.lines]
+    assert row[1:] == ["?", "0_0 1_0", "-", "?", "?", "?"]
+    assert "run them with --http" in shown.err
 
 
 def test_an_application_that_does_not_run_says_so(pystreams, program):

@@ -1,4 +1,8 @@
-"""Metrics have Java's names, groups, labels and units, and the page names every metric of Java that is left out."""
+"""Metrics have Java's names, groups, labels and units, and the page names every metric of Java that is left out.
+
+That applications have the metrics of the catalogue, and no others, is in ``tests/serving/test_what_is_watched.py`` and
+``tests/kafka/applications/test_kafka_client_metrics.py``.
+"""
 
 from __future__ import annotations
 

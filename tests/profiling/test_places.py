@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import importlib
 import json
+from pathlib import Path
 
 import pytest
 
+from pystreams.broker.embedded.consumer import EmbeddedConsumer
 from pystreams.broker.embedded.producer import EmbeddedProducer
 from pystreams.engine.codegen import LineOwner
 from pystreams.engine.codegen import Work as LineWork
+from pystreams.engine.input.decoding import BatchDecoder
+from pystreams.engine.input.input_decoding import InputForStore
 from pystreams.engine.stream_task import StreamTask
-from pystreams.profiling.places import ACTIVITIES, Work, WorkKind, work_of
+from pystreams.profiling.places import _DECODING, _PACKAGE, ACTIVITIES, Work, WorkKind, work_of
 from pystreams.profiling.sampler import StackFrame
 from pystreams.runtime.tasks.task_manager import TaskManager
+from pystreams.runtime.threads.rounds import Rounds
 from pystreams.serde.base import Serde
 from pystreams.state.cache.item_cache import ItemCache
 from pystreams.state.stores.key_value import KeyValueStore
@@ -47,6 +52,7 @@ AGGREGATE = line("sum", LineWork.ENGINE)
         ([AGGREGATE, function(KeyValueStore.get), function(ItemCache.read)], WorkKind.CACHE),
         ([AGGREGATE, function(KeyValueStore.put), function(EmbeddedProducer.send)], WorkKind.PRODUCE),
         ([AGGREGATE, function(KeyValueStore.put), function(json.dumps)], WorkKind.STORE_WRITE),
+        ([AGGREGATE, function(EmbeddedProducer.send)], WorkKind.PRODUCE),
         ([line("sum", LineWork.ENCODE), function(json.dumps)], WorkKind.ENCODE),
         ([line("sum", LineWork.PRODUCE), function(EmbeddedProducer.send)], WorkKind.PRODUCE),
     ],
@@ -68,6 +74,26 @@ def test_work_around_the_steps_is_what_the_innermost_function_of_the_thread_does
         "", WorkKind.FLUSH
     )
     assert work_of((function(Serde.serializer),)) == Work("", WorkKind.OTHER)
+
+
+@pytest.mark.parametrize(
+    ("stack", "part"),
+    [
+        ([Rounds._poll, EmbeddedConsumer.poll], WorkKind.POLL),
+        ([Rounds._poll, EmbeddedConsumer.poll, EmbeddedConsumer._wait], WorkKind.IDLE),
+        ([TaskManager.add_batches], WorkKind.OTHER),
+        ([TaskManager.add_batches, BatchDecoder.decode, json.loads], WorkKind.DECODE),
+        ([TaskManager.add_batches, InputForStore.processed, Serde.deserializer], WorkKind.DECODE),
+    ],
+    ids=lambda value: str(value) if isinstance(value, WorkKind) else None,
+)
+def test_records_are_polled_and_then_decoded(stack, part):
+    assert work_of([function(of) for of in stack]) == Work("", part)
+
+
+@pytest.mark.parametrize("file", _DECODING)
+def test_modules_that_decode_exist(file):
+    assert Path(_PACKAGE, file).is_file()
 
 
 @pytest.mark.parametrize(("file", "name"), ACTIVITIES, ids=lambda value: value)

@@ -27,7 +27,20 @@ OWN_SERIES: Mapping[str, frozenset[str]] = {"up": TARGET}
 
 
 #: The metrics of pystreams alone that are about a client of Kafka.
-_OWN_OF_CLIENTS: Final = ("request-retries-total", "request-errors-total", "request-timeouts-total")
+_OWN_OF_CLIENTS: Final = (
+    "request-retries-total",
+    "request-errors-total",
+    "request-timeouts-total",
+    "requests-in-flight",
+)
+
+
+def catalogue() -> dict[str, str]:
+    """The meaning of each metric, by the name that Prometheus has for it."""
+    return {
+        exposed_name(Sample(name, tuple(LEVELS[group].items()), 1)): meaning
+        for (group, name), meaning in MEANINGS.items()
+    }
 
 
 def of_kafkas_clients() -> dict[str, frozenset[str]]:
@@ -36,7 +49,7 @@ def of_kafkas_clients() -> dict[str, frozenset[str]]:
     for group, name in MEANINGS:
         tags = LEVELS[group]
         if group == OWN and name in _OWN_OF_CLIENTS:
-            tags = LEVELS["producer-metrics"]
+            tags = LEVELS["consumer-metrics"]
         elif not group.startswith(("consumer-", "producer-")) or name == "records-lag":
             continue
         labels = {

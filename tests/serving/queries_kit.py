@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,13 +56,14 @@ def asked(
     build: Callable[[App], object],
     *,
     partitions: int = 2,
+    others: Sequence[str] = (),
     token: str | None = None,
     **settings: Any,
 ) -> Iterator[Asked]:
-    """The application that ``build`` makes, which reads topic ``in``, and runs when it is given. Its stores are read
-    with the ``token``, if there is one."""
+    """The application that ``build`` makes, which reads topic ``in`` and perhaps ``others``, and runs when it is given.
+    Its stores are read with the ``token``, if there is one."""
     log = Log(folder)
-    log.create("in", partitions=partitions)
+    log.create("in", *others, partitions=partitions)
     app = log.app("asked", **settings)
     build(app)
     streams = Streams(app, broker=log.broker)

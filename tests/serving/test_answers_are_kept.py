@@ -151,6 +151,7 @@ OTHERS: dict[str, Any] = {
     "after": EntryPlace(b"k"),
     "standbys": True,
     "position": {"in": {0: 1}},
+    "only": (1,),
 }
 
 

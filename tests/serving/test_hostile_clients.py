@@ -8,33 +8,48 @@ import http.client
 import json
 import socket
 from contextlib import closing
+from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from pystreams import SessionWindows, TimeWindows
 from pystreams.serving import connections as connections_module
+from pystreams.serving.address import Address
 from pystreams.serving.connections import CONNECTIONS_HELD_MAX, HEAD_BYTES_MAX
+from pystreams.serving.health_pages import is_for_health
+from pystreams.serving.live.events import EVENTS_PATH
+from pystreams.serving.server import HttpServer
+from pystreams.serving.stores.local import LocalStores
+from pystreams.serving.stores.peers import PART_HEADER
 from pystreams.serving.stores.questions import KEY_PARAMETERS, RANGE_PARAMETERS
+from pystreams.serving.watched import WatchedClient
 from tests.examples import examples
 from tests.live.support import caught_up, eventually
 from tests.serving.queries_kit import Asked, asked
+from tests.serving.routes_kit import paths
 
 pytestmark = pytest.mark.live
 
-STORES = ["counts", "hourly", "visits"]
+STORES = ["counts", "hourly", "visits", "prices", "names"]
+
+TOKEN = "a-token-that-only-some-have"
 
 #: Entries of a page are small here.
 ANSWER_BYTES_MAX = 1 << 20
 
-STATUSES = {200, 400, 404, 405, 406, 413, 414, 503}
+STATUSES = {200, 400, 401, 404, 405, 406, 413, 414, 503}
 
 
 def several(app):
-    numbers = app.stream("in", key=str, value=int).group_by_key()
+    """A store of each kind."""
+    app.global_table("names", key=str, value=int, name="names")
+    numbers = app.stream("in", key=str, value=int)
+    numbers.to_table(name="prices", history=timedelta(days=1))
+    numbers = numbers.group_by_key()
     numbers.count(name="counts")
     numbers.windowed_by(TimeWindows.tumbling(10, grace=1_000_000)).count(name="hourly")
     numbers.windowed_by(SessionWindows.of(10, grace=1_000_000)).count(name="visits")
@@ -42,10 +57,21 @@ def several(app):
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
-    with asked(tmp_path_factory.mktemp("hostile"), several) as application:
-        application.log.write("in", [(f"k{n}", n, n) for n in range(50)])
+    with asked(tmp_path_factory.mktemp("hostile"), several, others=["names"]) as application:
+        records = [(f"k{n}", n, n) for n in range(50)]
+        application.log.write("names", records)
+        application.log.write("in", records)
         caught_up(application.streams)
         yield application
+
+
+@pytest.fixture(scope="module")
+def guarded(application):
+    """The same application behind a token."""
+    streams = application.streams
+    watched = WatchedClient(streams, None)
+    with HttpServer(Address("127.0.0.1", 0), watched, LocalStores(streams), token=TOKEN) as server:
+        yield Asked(application.log, streams, server)
 
 
 @pytest.fixture(autouse=True)
@@ -115,8 +141,8 @@ def request(target: str, *headers: str, method: str = "GET") -> bytes:
     return "\r\n".join(lines).encode("latin-1", "replace")
 
 
-def check(answer: bytes) -> None:
-    """It is an answer of the server, in its JSON form where it is an error."""
+def check(answer: bytes) -> int:
+    """It is an answer of the server, in its JSON form where it is an error. Returns its status."""
     head, _, body = answer.partition(b"\r\n\r\n")
     status = int(head.split(b" ")[1])
     assert status in STATUSES, answer[:500]
@@ -125,12 +151,13 @@ def check(answer: bytes) -> None:
         error = json.loads(body)
         assert {"error", "code"} <= error.keys()
         assert all(isinstance(text, str) and len(text) < 2_000 for text in error.values())
+    return status
 
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
 SEGMENTS = st.one_of(
     TEXT.map(lambda text: quote(text, safe="")),
-    st.sampled_from(["..", ".", "", "%2e%2e", "%00", "%ff", "keys"]),
+    st.sampled_from(["..", ".", "", "%2e%2e", "%00", "%ff", "keys", "k1", "k2"]),
 )
 ODD_VALUES = [
     "true",
@@ -146,12 +173,48 @@ ODD_VALUES = [
 ]
 VALUES = st.one_of(TEXT, st.integers().map(str), st.sampled_from(ODD_VALUES))
 
+#: Parameters that some of the stores have, as they are meant.
+MEANT = [
+    ("limit", "7"),
+    ("from", "k1"),
+    ("to", "k3"),
+    ("from_time", "5"),
+    ("to_time", "1970-01-02"),
+    ("as_of", "20"),
+    ("freshness", "committed"),
+    ("standbys", "true"),
+]
+
+#: Of every route, and of one file. Only the stream of events has no end.
+PATHS = [
+    path
+    for path in paths("counts", "k1")
+    if path != EVENTS_PATH and (not path.startswith("/static/") or path.endswith("page.js"))
+]
+
+#: Of which the stores have two.
+MANY_PARTITIONS = "only=" + "f" * 9_000
+HEADERS = st.one_of(TEXT, st.sampled_from(["1", "only=", MANY_PARTITIONS, "\xff"]))
+AUTHORIZATIONS = [
+    f"Bearer {TOKEN}",
+    f"Basic {TOKEN}",
+    f"Bearer {TOKEN}x",
+    "Bearer",
+    "Basic Og==",
+    "Basic =",
+    "\xff",
+]
+
 
 @st.composite
 def targets(draw):
+    of_routes = st.sampled_from(PATHS).map(lambda path: path.removeprefix("/"))
     path = draw(
         st.one_of(
             st.lists(SEGMENTS, max_size=6).map("/".join),
+            # Twice, because they are many.
+            of_routes,
+            of_routes,
             st.tuples(st.sampled_from(STORES), SEGMENTS).map(
                 lambda parts: f"stores/{parts[0]}/keys/{parts[1]}"
             ),
@@ -159,19 +222,41 @@ def targets(draw):
         )
     )
     names = st.one_of(st.sampled_from((*KEY_PARAMETERS, *RANGE_PARAMETERS)), TEXT)
-    pairs = draw(st.lists(st.tuples(names, VALUES), max_size=4))
+    # Where most parameters are refused, little else would be asked for.
+    odd = st.lists(st.tuples(names, VALUES), min_size=1, max_size=4)
+    pairs = draw(st.one_of(st.just([]), st.lists(st.sampled_from(MEANT), min_size=1, max_size=3), odd))
     query = "&".join(f"{quote(name)}={quote(value)}" for name, value in pairs)
     return f"/{path}?{query}" if query else f"/{path}"
 
 
 @pytest.mark.slow
-@examples(120, suppress_health_check=list(HealthCheck))
+@examples(100, suppress_health_check=list(HealthCheck))
 @given(
     target=targets(),
     accept=st.sampled_from(["*/*", "application/vnd.apache.arrow.stream", "text/html", "\xff"]),
+    part=st.none() | HEADERS,
 )
-def test_no_path_and_no_parameter_is_too_much_for_the_server(application, target, accept):
-    check(sent(application, request(target, f"Accept: {accept}")))
+@example(target="/stores/counts/entries", accept="*/*", part="only=")
+@example(target="/stores/counts/entries", accept="*/*", part=MANY_PARTITIONS)
+def test_no_path_no_parameter_and_no_header_is_too_much_for_the_server(application, target, accept, part):
+    of_part = [] if part is None else [f"{PART_HEADER}: {part}"]
+    check(sent(application, request(target, f"Accept: {accept}", *of_part)))
+
+
+@pytest.mark.slow
+@examples(40, suppress_health_check=list(HealthCheck))
+@given(
+    target=targets(),
+    authorization=st.none() | st.sampled_from(AUTHORIZATIONS) | TEXT,
+    part=st.none() | HEADERS,
+)
+def test_no_path_and_no_header_is_a_way_around_the_token(guarded, target, authorization, part):
+    given_headers = {"Authorization": authorization, PART_HEADER: part}
+    lines = [f"{name}: {text}" for name, text in given_headers.items() if text is not None]
+    status = check(sent(guarded, request(target, *lines)))
+    path = unquote(target.partition("?")[0])
+    if authorization != f"Bearer {TOKEN}" and not is_for_health(path):
+        assert status in {400, 401, 414}
 
 
 @examples(40, suppress_health_check=list(HealthCheck))

@@ -1,5 +1,6 @@
-"""One of two instances is killed while others ask for keys all the time: each answer is right for the position that
-it names, and whoever has to wait waits no longer than until the other instance has taken over."""
+"""Others ask for keys all the time: each answer is right for the position that it names, also if a supervisor gives it
+again without asking its worker. If one of two instances is killed meanwhile, whoever has to wait waits no longer than
+until the other instance has taken over."""
 
 from __future__ import annotations
 
@@ -7,8 +8,11 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Generator, Iterator
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,8 +38,11 @@ app.stream("in", key=str, value=int).group_by_key().count(name="counts")
 PARTITIONS = 4
 KEYS = [f"k{number}" for number in range(40)]
 #: Questions for one key come in these forms in turn.
-FORMS = ("freshness=latest", "freshness=committed")
+COMMITTED = "freshness=committed"
+FORMS = ("freshness=latest", COMMITTED)
 ASKING = 4
+#: A supervisor is asked for so few that it gives each answer several times between two commits.
+ASKED_OFTEN = KEYS[:8]
 PAUSE_S = 0.01
 #: As in the program.
 SESSION_S = 3.0
@@ -57,7 +64,7 @@ class Asked(NamedTuple):
 
 @pytest.fixture
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
-    if request.param == "kafka":
+    if getattr(request, "param", "embedded") == "kafka":
         yield request.getfixturevalue("cluster")
     else:
         log = Log(tmp_path)
@@ -68,8 +75,12 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
 class Load:
     """Writes records and asks an instance for their keys, each from threads of its own, from ``with`` to its end."""
 
-    def __init__(self, log: Log, address: str) -> None:
+    def __init__(
+        self, log: Log, address: str, *, keys: Sequence[str] = KEYS, forms: Sequence[str] = FORMS
+    ) -> None:
+        """``keys`` are asked for in these forms; all are written."""
         self.asked: list[Asked] = []
+        self._questions = [(key, form) for key in keys for form in forms]
         self._log = log
         self._address = address
         self._end = threading.Event()
@@ -113,7 +124,7 @@ class Load:
             yield
 
     def _ask_from(self, number: int) -> Generator[None, None, None]:
-        questions = [(key, form) for key in KEYS for form in FORMS]
+        questions = self._questions
         turn = number * len(questions) // ASKING
         with closing(http.client.HTTPConnection(self._address, timeout=60)) as connection:
             while True:
@@ -131,7 +142,7 @@ def ask(connection: http.client.HTTPConnection, key: str, form: str) -> Asked:
     return Asked(key, form, at_s, time.monotonic() - at_s, answer.status, body.get("value", 0), position)
 
 
-def instance(log: Log, folder: Path, stack: ExitStack) -> tuple[WorkersRun, str]:
+def instance(log: Log, folder: Path, stack: ExitStack, *options: str) -> tuple[WorkersRun, str]:
     """A process of its own, and its address."""
     folder.mkdir()
     (folder / "counting.py").write_text(PROGRAM, encoding="utf-8")
@@ -140,7 +151,7 @@ def instance(log: Log, folder: Path, stack: ExitStack) -> tuple[WorkersRun, str]
         if isinstance(log, Cluster)
         else {"PYSTREAMS_EMBEDDED_LOG": str(log.path / "log.db")}
     )
-    run = WorkersRun(folder, "counting", "--http", "0", **where)
+    run = WorkersRun(folder, "counting", "--http", "0", *options, **where)
     stack.callback(run.close)
     return run, run.says(r"Metrics, health and stores are at http://(\S+):")[1]
 
@@ -153,6 +164,50 @@ def offsets_by_key(log: Log) -> dict[str, tuple[int, list[int]]]:
             assert line.key is not None
             found.setdefault(line.key.decode(), (place.partition, []))[1].append(offset)
     return found
+
+
+def are_right(log: Log, asked: Sequence[Asked]) -> None:
+    """Each count is that of the records before its position, and of what is committed no answer is older than one that
+    had come before its question."""
+    of_key = offsets_by_key(log)
+    #: By partition, for answers as of the last commit: when each came, its position, and when it was asked for.
+    committed: defaultdict[int, list[tuple[float, int, float]]] = defaultdict(list)
+    for one in asked:
+        if one.status == 200:
+            partition, offsets = of_key[one.key]
+            position = one.position["in"][str(partition)]
+            assert one.count == sum(offset < position for offset in offsets), one
+            if one.form == COMMITTED:
+                committed[partition].append((one.at_s + one.took_s, position, one.at_s))
+    for answers in committed.values():
+        answers.sort()
+        came_s = [came for came, _, _ in answers]
+        newest = list(accumulate((position for _, position, _ in answers), max))
+        for answer in answers:
+            _, position, asked_s = answer
+            before = bisect_left(came_s, asked_s)
+            assert before == 0 or position >= newest[before - 1], answer
+
+
+def test_what_a_supervisor_gives_again_is_as_new_as_what_its_worker_has_committed(log: Log, tmp_path: Path):
+    log.create("in", partitions=PARTITIONS)
+    log.write("in", [(key, 1, 0) for key in KEYS])
+    with ExitStack() as stack:
+        options = ("--workers", "1", "-s", "commit_interval_ms=300")
+        _, address = instance(log, tmp_path / "supervisor", stack, *options)
+        for key in ASKED_OFTEN:
+            path = f"/stores/counts/keys/{key}?{COMMITTED}"
+            eventually(lambda path=path: get(address, path).status == 200, f"{key} is counted")
+        with Load(log, address, keys=ASKED_OFTEN, forms=[COMMITTED]) as load:
+
+            def counts(key: str) -> set[int]:
+                return {one.count for one in load.asked.copy() if one.key == key}
+
+            for key in ASKED_OFTEN:
+                eventually(lambda key=key: len(counts(key)) >= 6, f"{key} has had some counts")
+    print(f"{len(load.asked):,} answers in {load.asked[-1].at_s - load.asked[0].at_s:.1f} s")
+    assert {one.status for one in load.asked} == {200}
+    are_right(log, load.asked)
 
 
 @pytest.mark.both_logs
@@ -184,13 +239,8 @@ def test_answers_are_right_and_come_soon_after_the_change_of_hands(log: Log, tmp
             for key in KEYS:
                 eventually(lambda key=key: load.answers(key, changed_s), f"{key} is answered again")
 
-    of_key = offsets_by_key(log)
     assert {one.status for one in load.asked} <= {200, 503}
-    for one in load.asked:
-        if one.status == 200:
-            partition, offsets = of_key[one.key]
-            position = one.position["in"][str(partition)]
-            assert one.count == sum(offset < position for offset in offsets), one
+    are_right(log, load.asked)
     change_s = changed_s - killed_s
     slowest_s = max(one.took_s for one in load.asked)
     last_refused_s = max((one.at_s for one in load.asked if one.status == 503), default=killed_s) - killed_s

@@ -97,6 +97,28 @@ def test_what_was_dropped_is_counted_by_task_and_by_step_and_what_was_late_by_st
     assert seen.total("pystreams_late_records_grace_needed_max_ms", task_id="0_0") > 0
 
 
+def test_each_dead_letter_is_counted_by_the_task_that_has_written_it(log):
+    log.create("dead")
+    log.write("in", [("a", 4, 0), ("b", 0, 1)], partition=0)
+    log.write("in", [("c", "no number", 2)], partition=0, value=str)
+    log.write("in", [("d", 0, 3)], partition=1)
+    app = log.app(
+        "dividing",
+        processing_exception_handler="dead_letter",
+        deserialization_exception_handler="dead_letter",
+        errors_dead_letter_queue_topic_name="dead",
+    )
+    app.stream("in", key=str, value=int).map_values(lambda value: 100 // value, value=int).to("out")
+    streams = Streams(app, broker=log.broker)
+    with HttpServer(Address.parse("127.0.0.1:0"), WatchedClient(streams, None)) as server, closing(streams):
+        streams.start()
+        caught_up(streams)
+        seen = scrape(server.address)
+        assert seen.total("pystreams_dead_letters_total", task_id="0_0") == 2
+        assert seen.total("pystreams_dead_letters_total", task_id="0_1") == 1
+        assert len(log.read("dead", value=bytes)) == 3
+
+
 def test_lag_is_there_for_each_partition_and_falls_to_nothing(served, log):
     _, address = served
     lag = "kafka_consumer_consumer_fetch_manager_metrics_records_lag"

@@ -16,6 +16,7 @@ import pytest
 from pystreams.serving.stores.asking import QUERY_S
 from tests.cli.workers.workers_kit import WorkersRun
 from tests.environment import without
+from tests.linux import listening
 from tests.live.support import Log, eventually, freeze
 from tests.serving.http_kit import get, scrape
 
@@ -74,6 +75,7 @@ def test_an_application_shows_its_metrics_and_health_until_it_is_stopped(log, st
     eventually(lambda: get(run.address, "/ready").status == 200)
     assert get(run.address, "/live").status == 200
     assert scrape(run.address).total(f"{TASKS}_process_total") == 40
+    assert len(listening(run.process.pid)) == 1
     page = f"http://{run.address}/"
     assert f"The live page, for a browser, is at {page}." in run.text
     assert get(run.address, "/").text.splitlines() == [

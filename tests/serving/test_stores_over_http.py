@@ -18,8 +18,12 @@ from pydantic import BaseModel
 from pystreams import MsgpackSerde, Serde, SessionWindows, TimeWindows
 from pystreams.partitioning import partition_for_key
 from pystreams.serving.stores.arrow import ARROW
+from pystreams.serving.stores.asking import Together
+from pystreams.serving.stores.local import LocalStores
+from pystreams.serving.stores.questions import Question
 from pystreams.times import show_time
 from tests.live.support import caught_up, eventually
+from tests.serving.asyncio_kit import run_apart
 from tests.serving.queries_kit import asked
 
 pytestmark = pytest.mark.live
@@ -345,7 +349,7 @@ def test_a_key_of_a_versioned_store_has_its_versions(tmp_path):
         assert (page.status, "key by key" in page.json["error"]) == (400, True)
 
 
-def test_every_instance_has_all_of_a_global_store(tmp_path):
+def test_every_instance_and_every_worker_has_all_of_a_global_store(tmp_path):
     def everything(app):
         app.global_table("in", key=str, value=int, name="all")
 
@@ -355,6 +359,9 @@ def test_every_instance_has_all_of_a_global_store(tmp_path):
         assert page.json == {"key": "a", "value": 1, "timestamp": 10}
         assert [entry["key"] for entry in application.all("/stores/all/entries")] == ["a"]
         assert application.key("all", "b").json["code"] == "absent"
+        workers = {number: LocalStores(application.streams) for number in (1, 2)}
+        part = run_apart(Together(lambda: workers).ask(Question("all", limit=1)))
+        assert ([entry.place.key for entry in part.entries], part.more) == ([b"a"], False)
 
 
 def test_a_store_of_an_application_that_does_not_run_is_not_reachable(tmp_path):

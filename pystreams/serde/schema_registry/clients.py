@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -80,7 +81,8 @@ def registry_errors(registry: SchemaRegistry, what: str, *, reading: bool = Fals
     """Turn errors of the registry, or of the connection to it, while ``what`` was done, into errors of pystreams.
 
     Raises ``SchemaRegistryUnavailableError`` if it may answer later, ``SerializationError`` if it does not know the
-    schema of a record that is read, else ``SchemaRegistryError``. Other errors pass.
+    schema of a record that is read, else ``SchemaRegistryError``, also if a certificate is not trusted. Other errors
+    pass.
     """
     import httpcore2
     import httpx2
@@ -92,6 +94,14 @@ def registry_errors(registry: SchemaRegistry, what: str, *, reading: bool = Fals
     except theirs.SchemaRegistryError as error:
         raise _refusal(error, registry, what, reading=reading) from None
     except (httpx2.TransportError, httpcore2.NetworkError, theirs.OAuthTokenError, OSError) as error:
+        hint = _of_certificates(error)
+        if hint:
+            raise SchemaRegistryError(
+                f"an encrypted connection to the schema registry cannot be made, {what}",
+                where=repr(registry),
+                why=without_login(str(error)),
+                hint=hint,
+            ) from None
         raise SchemaRegistryUnavailableError(
             f"the schema registry cannot be reached, {what}",
             where=repr(registry),
@@ -105,6 +115,26 @@ def registry_errors(registry: SchemaRegistry, what: str, *, reading: bool = Fals
             why=type(error).__name__,
             hint="check the settings schema.registry.bearer.auth.*",
         ) from None
+
+
+def _of_certificates(error: BaseException | None) -> str:
+    """What to do, if an error is about certificates, which will be the same when they are tried again; else empty. The
+    client's errors have that of TLS as their cause."""
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            "name the authority that signed the registry's certificate (schema.registry.ssl.ca.location), and use the "
+            "host name of the certificate in schema.registry.url"
+        )
+    # The registry's answer to the certificate of the client, or to none. TLS 1.2 has no name for the latter.
+    reason = "" if error is None else error.reason or ""
+    if any(part in reason for part in ("CERTIFICATE", "UNKNOWN_CA", "HANDSHAKE_FAILURE")):
+        return (
+            "give a certificate that the registry trusts: schema.registry.ssl.certificate.location, "
+            "schema.registry.ssl.key.location"
+        )
+    return ""
 
 
 def _refusal(error: Any, registry: SchemaRegistry, what: str, *, reading: bool) -> Exception:

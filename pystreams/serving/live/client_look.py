@@ -191,8 +191,11 @@ def _limited(threads: Sequence[ThreadLook]) -> tuple[list[ThreadLook], int]:
 def _steps(streams: Streams, figures: _Figures) -> list[StepLook]:
     """The steps with any figures; the steps that leave out the most records come first."""
     fates: dict[str, Counter[Fate]] = defaultdict(Counter)
+    late_dropped: Counter[str] = Counter()
     for kind, records in streams.left_out_kinds.items():
         fates[kind.step.name][kind.fate] += records
+        if kind.late and kind.fate is Fate.DROPPED:
+            late_dropped[kind.step.name] += records
     late = {one.step: one for one in streams.late_records}
     processed = {step: n for name in _OF_STEPS for step, n in figures.by(_STEP, name).items()}
     joins = {one.step: one for one in streams.joins}
@@ -206,6 +209,7 @@ def _steps(streams: Streams, figures: _Figures) -> list[StepLook]:
             fates[step][Fate.DROPPED],
             fates[step][Fate.SKIPPED],
             fates[step][Fate.DEAD_LETTER],
+            late_dropped=late_dropped[step],
             **(_of_join(joins[step]) if step in joins else {}),
         )
         for step in sorted({*fates, *late, *processed, *joins})

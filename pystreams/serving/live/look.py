@@ -85,10 +85,11 @@ class ThreadLook(msgspec.Struct, frozen=True):
 
 class StepLook(msgspec.Struct, frozen=True):
     """The records of a step. ``late`` records came too late for a window, by ``late_ms`` at most, and a grace of
-    ``grace_ms`` would have kept them; they are also ``dropped``, or dead letters. ``processed`` is None if steps are
-    not counted. For a join, ``missed`` counts the records without a match; some joins stop counting when a record finds
-    a match, and then ``found`` is 1. ``sought`` describes a match (``records found a row in table prices``), ``hint``
-    is advice if there is none."""
+    ``grace_ms`` would have kept them. ``late_dropped`` of them are also among the ``dropped``; the others are dead
+    letters, or a join has processed them, without the partners for which they were too late. ``processed`` is None if
+    steps are not counted. For a join, ``missed`` counts the records without a match; some joins stop counting when a
+    record finds a match, and then ``found`` is 1. ``sought`` describes a match (``records found a row in table
+    prices``), ``hint`` is advice if there is none."""
 
     step: str
     processed: int | None = None
@@ -102,6 +103,7 @@ class StepLook(msgspec.Struct, frozen=True):
     found: int = 0
     sought: str = ""
     hint: str = ""
+    late_dropped: int = 0
 
 
 class StoreLook(msgspec.Struct, frozen=True):

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, Protocol, TypeVar
 
+import msgspec
 from cachetools import LRUCache
 
 from pystreams.serving.query_errors import TooSlowError, UnreachableError
@@ -53,7 +55,8 @@ class LastingAnswerer(Answerer, Protocol):
 
 class Together:
     """Implements ``Answerer`` for several processes, by number. For a key it asks the process that had the key the last
-    time, or all processes if none is known to have it; for a range it asks all of them."""
+    time, or all processes if none is known to have it; for a range it asks all of them. Standbys answer only for
+    partitions that run in none of them, so that no entry is found twice."""
 
     def __init__(self, processes: Callable[[], Mapping[int, Answerer]]) -> None:
         self._processes = processes
@@ -70,11 +73,15 @@ class Together:
 
     def ask_at_once(self, question: Question) -> StorePart | None:
         processes = self._processes()
-        likely = self._likely(question)
-        if likely is None and len(processes) == 1:
-            (likely,) = processes
-        process = None if likely is None else processes.get(likely)
-        part = None if process is None else process.ask_at_once(question)
+        if len(processes) == 1:
+            (process,) = processes.values()
+        else:
+            likely = self._likely(question)
+            found = None if likely is None else processes.get(likely)
+            if found is None:
+                return None
+            process, question = found, _of_tasks(question)
+        part = process.ask_at_once(question)
         return None if part is None or part.missing() else part
 
     async def ask(self, question: Question) -> StorePart:
@@ -82,19 +89,38 @@ class Together:
         likely = self._likely(question)
         if likely in processes:
             try:
-                found = await self._ask({likely: processes[likely]}, question)
+                found = await self._ask({likely: processes[likely]}, _of_tasks(question))
             except UnreachableError as error:
                 # It may have been started again, and another process may have its tasks.
                 log.debug("the process that had the key cannot answer: %s", error)
                 found = []
-            if found and not found[0].missing():
+            if found and not _missing(question, found[0]):
                 return found[0]
             # Ask the same process again with the others, because it may have got or lost partitions meanwhile.
             processes = dict(self._processes())
-        parts = await self._ask(processes, question)
+        parts = await self._ask(processes, _of_tasks(question))
         if not parts:
             raise _nobody()
-        return merged(question, parts)
+        # Each process has the whole of a global store.
+        of_global_store = [part for part in parts if not part.partitions][:1]
+        whole = merged(question, of_global_store or parts)
+        return await self._with_standbys(processes, question, whole) if question.standbys else whole
+
+    async def _with_standbys(
+        self, processes: Mapping[int, Answerer], question: Question, part: StorePart
+    ) -> StorePart:
+        """The part, merged with what standbys have of its missing partitions. The processes are asked in turn, because
+        several may have a standby of the same partition."""
+        for number, process in processes.items():
+            if not _needs_others(question, part):
+                break
+            try:
+                parts = await self._ask({number: process}, _only(question, _missing(question, part)))
+            except UnreachableError as error:
+                log.debug("a process cannot answer for its standbys: %s", error)
+            else:
+                part = merged(question, [part, *parts])
+        return part
 
     def _likely(self, question: Question) -> int | None:
         if question.key is None:
@@ -111,8 +137,10 @@ class Together:
 
     async def _one(self, number: int, process: Answerer, question: Question) -> StorePart:
         part = await process.ask(question)
-        for partition in part.read:
-            self._had[question.store, partition] = number
+        if not question.standbys:
+            # Only tasks are asked first, because the task of a standby may run in another process by now.
+            for partition in part.read:
+                self._had[question.store, partition] = number
         return part
 
 
@@ -137,21 +165,29 @@ class Instance:
         part = await self._own.ask(question)
         if question.alone:
             return part
-        owners = {partition: [endpoint] for partition, endpoint in part.endpoints.items()}
-        found = await self._with_peers(question, part, owners)
-        return await self._with_peers(question, found, part.followers) if question.standbys else found
+        found = await self._with_peers(question, part, part.endpoints)
+        # The first standby of each partition that is still missing, then the second one, and so on.
+        turns = max(map(len, part.followers.values()), default=0) if question.standbys else 0
+        for turn in range(turns):
+            followers = {one: at[turn] for one, at in part.followers.items() if turn < len(at)}
+            found = await self._with_peers(question, found, followers)
+        return found
 
     async def _with_peers(
-        self, question: Question, part: StorePart, endpoints: Mapping[int, list[str]]
+        self, question: Question, part: StorePart, endpoints: Mapping[int, str]
     ) -> StorePart:
         """The part, merged with the parts of the peers that have its missing partitions."""
         if not _needs_others(question, part):
             return part
-        peers = sorted(
-            {endpoint for partition in part.missing() for endpoint in endpoints.get(partition, ())}
-        )
+        peers: defaultdict[str, set[int]] = defaultdict(set)
+        for partition in part.missing().intersection(endpoints):
+            peers[endpoints[partition]].add(partition)
         try:
-            parts = await _gather(self._ask_peer(endpoint, question) for endpoint in peers)
+            # A partition may have standbys in several peers, so each is asked for some partitions only.
+            parts = await _gather(
+                self._ask_peer(endpoint, _only(question, partitions) if question.standbys else question)
+                for endpoint, partitions in sorted(peers.items())
+            )
         except UnreachableError:
             if question.standbys:
                 return part
@@ -161,7 +197,23 @@ class Instance:
 
 def _needs_others(question: Question, part: StorePart) -> bool:
     """Whether a part is not the whole answer, so that other processes must be asked."""
-    return bool(part.missing()) and (question.key is None or not part.entries)
+    return bool(_missing(question, part)) and (question.key is None or not part.entries)
+
+
+def _missing(question: Question, part: StorePart) -> set[int]:
+    """The partitions that the answer to a question still needs."""
+    missing = part.missing()
+    return missing.intersection(question.only) if question.only else missing
+
+
+def _of_tasks(question: Question) -> Question:
+    """The question without standbys."""
+    return msgspec.structs.replace(question, standbys=False) if question.standbys else question
+
+
+def _only(question: Question, partitions: Iterable[int]) -> Question:
+    """The question about these partitions only."""
+    return msgspec.structs.replace(question, only=tuple(sorted(partitions)))
 
 
 async def _gather(asked: Iterable[Awaitable[T]]) -> list[T]:

@@ -76,8 +76,8 @@ class KeptAnswers:
 
 def key_of(question: Question) -> QuestionKey | None:
     """The parts of a question that make a difference to the answer of one process. None: an answer is not to be kept,
-    because the question is not about one key as of the last commit, or demands a position."""
-    if question.freshness != "committed" or question.key is None or question.position:
+    because the question is not about one key as of the last commit, demands a position, or is about some partitions."""
+    if question.freshness != "committed" or question.key is None or question.position or question.only:
         return None
     return (
         question.store,

@@ -17,7 +17,7 @@ from pystreams.serving.query_errors import QueryError, as_query_error
 from pystreams.serving.refusals import answer_to
 from pystreams.serving.stores.arrow import ARROW
 from pystreams.serving.stores.asking import Answerer, in_time
-from pystreams.serving.stores.questions import Question, question_of
+from pystreams.serving.stores.questions import Question, only_of, question_of
 from pystreams.serving.stores.replies import reply
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,8 @@ def _question(scope: Scope, head: Head) -> Question | None:
     if found is None:
         return None
     question = _without_key(scope["query_string"])
-    return msgspec.structs.replace(question, store=found[1], key=found[2], alone=bool(head.part))
+    of_part = {"alone": True, "only": only_of(head.part)} if head.part else {}
+    return msgspec.structs.replace(question, store=found[1], key=found[2], **of_part)
 
 
 @lru_cache(_PARAMETERS_REMEMBERED_MAX)

@@ -130,7 +130,7 @@ class LocalStores:
         reading, store = prepared
         placing = store.placing
         likely = None if placing is None else _likely_partition(placing, reading.key)
-        if placing is None or likely is None:
+        if placing is None or likely is None or reading.question.only:
             return None
         read = self._page_of(reading)
         # Marks are taken before the reads: so an answer may be newer than its mark, and is then read again, but it is
@@ -238,14 +238,18 @@ class LocalStores:
                 why="the application starts",
                 hint="ask again in a moment",
             )
+        only: Collection[int] = range(placing.partitions)
+        if question.only:
+            # The header of a request may name many partitions that the store does not have.
+            only = [one for one in question.only if one in only]
         likely = None if question.key is None or not_likely else _likely_partition(placing, reading.key)
-        if likely is not None:
+        if likely is not None and likely in only:
             answer = store.answers(read, [likely]).by_partition.get(likely)
             if answer is not None and (whole := _whole_answer(answer, prepared)):
                 return whole
-        answers = store.answers(read)
+        answers = store.answers(read, only if question.only else None)
         empty = _without_entries(prepared, placing, answers.by_partition.values())
-        others = set(range(placing.partitions)).difference(answers.by_partition)
+        others = set(only).difference(answers.by_partition)
         if others:
             hosts = {one: hosts for one, hosts in store.places.items() if one in others}
             empty = msgspec.structs.replace(

@@ -15,14 +15,11 @@ import msgspec
 from pystreams.clock import Deadline
 from pystreams.serving.query_errors import BadQueryError, TooSlowError
 from pystreams.serving.stores.json_forms import JsonForm
-from pystreams.serving.stores.parts import Entry
+from pystreams.serving.stores.parts import Entry, is_full
 from pystreams.serving.stores.questions import EntryPlace, Question
 from pystreams.state.formats import ValueAndTimestamp
 from pystreams.state.stores.versioned import VersionedRecord
 from pystreams.stream_time import TIME_MAX
-
-#: A page ends with the entry that makes it larger than this.
-PAGE_BYTES_MAX: Final = 8 << 20
 
 #: How many entries are read between two looks at the clock.
 _ENTRIES_PER_LOOK: Final = 256
@@ -232,7 +229,7 @@ def _page(found: Iterator[_Found], reading: Reading) -> Page:
     size = 0
     try:
         for entry in found:
-            if len(entries) == reading.question.limit or size > PAGE_BYTES_MAX:
+            if is_full(len(entries), size, reading.question.limit):
                 return Page(entries, more=True)
             entries.append(_shown(entry, reading))
             size += len(entries[-1].shown)

@@ -23,7 +23,7 @@ from pystreams.serving.refusals import FRESH
 from pystreams.serving.stores.arrow import ARROW
 from pystreams.serving.stores.asking import Answerer, in_time
 from pystreams.serving.stores.peers import PART_HEADER
-from pystreams.serving.stores.questions import question_of
+from pystreams.serving.stores.questions import only_of, question_of
 from pystreams.serving.stores.replies import JSON, reply
 
 PATHS: Final = ("/stores",)
@@ -58,7 +58,8 @@ def store_routes(answerer: Answerer) -> list[Route]:
 
 async def _answer(answerer: Answerer, request: Request, key: str | None) -> Response:
     question = question_of(request.path_params["store"], key, request.query_params.multi_items())
-    question = msgspec.structs.replace(question, alone=PART_HEADER in request.headers)
+    asked_for = request.headers.get(PART_HEADER, "")
+    question = msgspec.structs.replace(question, alone=bool(asked_for), only=only_of(asked_for))
     part = await in_time(answerer.ask(question))
     accept = request.headers.get("accept", "")
     if ARROW in accept:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -11,6 +11,9 @@ from pystreams.serving.query_errors import TooSlowError, UnreachableError, nothi
 from pystreams.serving.stores.questions import EntryPlace, Offsets, Question
 
 T = TypeVar("T")
+
+#: A page ends with the entry that makes it larger than this.
+PAGE_BYTES_MAX: Final = 8 << 20
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -79,9 +82,13 @@ def merged(question: Question, parts: Sequence[StorePart]) -> StorePart:
     entries = sorted((entry for part in parts for entry in part.entries), key=lambda entry: entry.place)
     within = [entry for entry in entries if horizon is None or entry.place <= horizon]
     read = {partition for part in parts for partition in part.read}
+    # A key that was found is as old as the partition that has it: what else was searched does not matter.
+    having = [part for part in parts if part.entries] if question.key is not None and entries else parts
+    # The parts together may be larger than a page.
+    page = _first_page(within, question.limit)
     return StorePart(
-        within[: question.limit],
-        bool(last) or len(within) > question.limit,
+        page,
+        bool(last) or len(within) > len(page),
         sorted(read),
         max((part.partitions for part in parts), default=0),
         next((part.partition for part in parts if part.partition is not None), None),
@@ -89,10 +96,15 @@ def merged(question: Question, parts: Sequence[StorePart]) -> StorePart:
         _without(read, [part.endpoints for part in parts]),
         _without(read, [part.followers for part in parts]),
         any(part.single for part in parts),
-        _joined_positions([part.position for part in parts]),
-        _greatest([part.lag for part in parts if part.lag is not None]),
+        _joined_positions([part.position for part in having]),
+        _greatest([part.lag for part in having if part.lag is not None]),
         least(part.kept_from_ms for part in parts),
     )
+
+
+def is_full(entries: int, size: int, limit: int) -> bool:
+    """Whether a page with so many ``entries`` of so many bytes ends here."""
+    return entries == limit or size > PAGE_BYTES_MAX
 
 
 def joined(lists: Sequence[Sequence[StoreInfo]]) -> list[StoreInfo]:
@@ -131,6 +143,15 @@ def settled(question: Question, part: StorePart) -> StorePart:
 def least(times_ms: Iterable[int | None]) -> int | None:
     """The earliest of the known times; None if none is known."""
     return min((time_ms for time_ms in times_ms if time_ms is not None), default=None)
+
+
+def _first_page(entries: list[Entry], limit: int) -> list[Entry]:
+    size = 0
+    for number, entry in enumerate(entries):
+        if is_full(number, size, limit):
+            return entries[:number]
+        size += len(entry.shown)
+    return entries
 
 
 def _without(read: set[int], maps: Sequence[Mapping[int, T]]) -> dict[int, T]:

@@ -18,7 +18,7 @@ from anyio import CapacityLimiter, to_thread
 
 from pystreams.serving.query_errors import QueryError, UnknownStoreError, UnreachableError, query_error
 from pystreams.serving.stores.parts import StorePart
-from pystreams.serving.stores.questions import Question, parameters_of
+from pystreams.serving.stores.questions import Question, parameters_of, part_of
 
 #: The header of a request by another instance.
 PART_HEADER: Final = "Pystreams-Part"
@@ -63,7 +63,7 @@ class Peers:
     def __init__(self, token: str | None = None, trusted: ssl.SSLContext | None = None) -> None:
         """``token``: the common token of all instances. ``trusted``: the TLS settings, if they use HTTPS; None: they
         use HTTP."""
-        self._headers = {PART_HEADER: "1", **({} if token is None else {"Authorization": f"Bearer {token}"})}
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._trusted = trusted
         self._idle = _IdleConnections()
 
@@ -84,7 +84,7 @@ class Peers:
         )
 
     def _ask(self, endpoint: str, question: Question) -> StorePart:
-        status, content = self.get(endpoint, _target(question))
+        status, content = self.get(endpoint, _target(question), part_of(question))
         if status != 200:
             raise _error(endpoint, status, content)
         try:
@@ -97,14 +97,14 @@ class Peers:
                 hint="it may run another version of pystreams, or be another server: check its application_server",
             ) from error
 
-    def get(self, endpoint: str, target: str) -> tuple[int, bytes]:
-        """Status and content of the answer to a request for a path. Raises ``ConnectionError``, and
-        ``UnreachableError`` if one side does not trust the other."""
+    def get(self, endpoint: str, target: str, part: str = "1") -> tuple[int, bytes]:
+        """Status and content of the answer to a request for a path, and for a part of what is there (``part_of``).
+        Raises ``ConnectionError``, and ``UnreachableError`` if one side does not trust the other."""
         while True:
             connection = idle = self._idle.take(endpoint)
             try:
                 connection = connection or self._new_connection(endpoint)
-                answer = self._exchange(connection, target)
+                answer = self._exchange(connection, target, part)
             except (OSError, http.client.HTTPException, UnicodeError) as error:
                 if connection is not None:
                     connection.close()
@@ -115,10 +115,10 @@ class Peers:
                 self._idle.put(endpoint, connection)
                 return answer
 
-    def _exchange(self, connection: http.client.HTTPConnection, target: str) -> tuple[int, bytes]:
+    def _exchange(self, connection: http.client.HTTPConnection, target: str, part: str) -> tuple[int, bytes]:
         if connection.sock is None:
             _connect(connection)
-        connection.request("GET", target, headers=self._headers)
+        connection.request("GET", target, headers={PART_HEADER: part, **self._headers})
         response = connection.getresponse()
         content = response.read(_ANSWER_BYTES_MAX)
         if not response.isclosed():

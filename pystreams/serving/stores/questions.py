@@ -30,6 +30,9 @@ RANGE_PARAMETERS: Final = ("from", "to", "from_time", "to_time", "limit", "curso
 Offsets: TypeAlias = dict[str, dict[int, int]]
 
 
+#: The beginning of a header that names partitions: the bits of a number in base 16.
+_ONLY: Final = "only="
+
 _Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=TIME_MAX)]
 _decode_position = msgspec.json.Decoder(dict[str, dict[_Whole, _Whole]]).decode
 
@@ -47,7 +50,8 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     """``key`` is the text of a key, or None for a range of keys from ``key_from`` to ``key_to``, both included; None is
     an open end. Times are ms since 1970, both included. ``after`` is the place of the last entry of the previous page.
     ``freshness``, ``standbys`` and ``position`` are as for ``Streams.store``, which calls the last one ``at_least``.
-    ``alone``: do not ask other instances of the application, because the question comes from one of them."""
+    ``alone``: do not ask other instances of the application, because the question comes from one of them. ``only``:
+    read only these partitions, because others have answered for the rest (empty: read all that are there)."""
 
     store: str
     key: str | None = None
@@ -62,6 +66,7 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
     standbys: bool = False
     position: Offsets = {}
     alone: bool = False
+    only: tuple[int, ...] = ()
 
 
 def question_of(store: str, key: str | None, parameters: Iterable[tuple[str, str]]) -> Question:
@@ -107,6 +112,20 @@ def parameters_of(question: Question) -> dict[str, str]:
         "position": msgspec.json.encode(question.position).decode() if question.position else None,
     }
     return {name: text for name, text in texts.items() if text is not None}
+
+
+def part_of(question: Question) -> str:
+    """The partitions that a question is about, as the value of a header. It is short also for thousands of them."""
+    return f"{_ONLY}{sum(1 << partition for partition in set(question.only)):x}" if question.only else "1"
+
+
+def only_of(part: str) -> tuple[int, ...]:
+    """The partitions in a text that ``part_of`` has made; empty for any other text."""
+    try:
+        bits = f"{int(part.removeprefix(_ONLY), 16):b}" if part.startswith(_ONLY) else ""
+    except ValueError:
+        return ()
+    return tuple(partition for partition, bit in enumerate(reversed(bits)) if bit == "1")
 
 
 def _text(number: int | None) -> str | None:

@@ -25,8 +25,10 @@ from pystreams.cli.commands.workers.process import WorkerProcess
 from pystreams.cli.commands.workers.supervisor import Supervisor, WatchedWorkers
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr, take_down_logs
 from pystreams.clock import ManualClock
+from pystreams.metrics import Sample
 from pystreams.runtime.health import Health
 from pystreams.runtime.supervisor.supervision import Report, Supervision
+from pystreams.runtime.supervisor.worker import Measured
 from pystreams.serving.live.look import ClientLook
 from pystreams.serving.threads import ClientThreads
 
@@ -243,3 +245,16 @@ def test_the_page_shows_that_a_worker_has_not_answered_for_some_seconds(monkeypa
     assert seen() == (["client-1", "client-2"], ["running", "running"])
     clock.advance_ms(200)
     assert seen() == (["client-2"], ["does not answer", "running"])
+
+
+def test_metrics_of_a_client_without_an_id_as_before_its_start_hide_none_of_the_supervisor(monkeypatch):
+    clock = ManualClock()
+    supervisor, _ = supervised(monkeypatch, clock, 2)
+    for number, client in ((1, ""), (2, "client-2")):
+        sample = Sample("client-state", (), number)
+        supervisor._hear(supervisor._living[number], Measured("shop", client, [sample]))
+    samples = WatchedWorkers(supervisor, None, clock).samples()
+    assert {client: [one.name for one in found] for client, found in samples.items()} == {
+        "": ["worker-restarts-total", "worker-restarts-total", "client-state"],
+        "client-2": ["client-state"],
+    }

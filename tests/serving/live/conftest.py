@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,24 @@ PATIENCE_MS = 240_000
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A real browser without a window."""
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    found = browser_program()
     if found is None:
         pytest.skip("no browser: apt-get install chromium")
+    with opened_browser(found) as browser:
+        yield browser
+
+
+def browser_program() -> str | None:
+    """Where it is; None: there is none."""
+    return next(filter(None, map(shutil.which, CHROMIUM)), None)
+
+
+@contextmanager
+def opened_browser(program: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Without a sandbox it also runs as root, and with /tmp in containers with a small /dev/shm.
         arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
-        browser = playwright.chromium.launch(executable_path=found, args=arguments, timeout=PATIENCE_MS)
+        browser = playwright.chromium.launch(executable_path=program, args=arguments, timeout=PATIENCE_MS)
         yield browser
         browser.close()
 

@@ -9,12 +9,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from pystreams import Streams
+from pystreams import JoinWindows, Streams, TimeWindows
 from pystreams.ids import TopicPartition
 from pystreams.serving.address import Address
 from pystreams.serving.server import HttpServer
@@ -44,15 +45,14 @@ app.stream("in", key=str, value=int).group_by_key().count(name="counts").to_stre
 expect.set_options(timeout=PATIENCE_MS)
 
 
-def counting(log: Log, process: str = "one", **settings) -> Streams:
-    """Counts by key; values of 0 fail."""
-    app = log.app(
-        "counting",
-        state_dir=log.path / process,
-        commit_interval_ms=100,
-        processing_exception_handler="continue",
-        **settings,
-    )
+#: A record that is late for these windows is dropped.
+WINDOWS = TimeWindows.tumbling(timedelta(seconds=10), grace=timedelta(0))
+
+
+def counting(log: Log, process: str = "one", *, windows: TimeWindows | None = None, **settings) -> Streams:
+    """Counts by key, and also in windows; values of 0 fail."""
+    settings = {"processing_exception_handler": "continue", **settings}
+    app = log.app("counting", state_dir=log.path / process, commit_interval_ms=100, **settings)
 
     def check(value: int) -> int:
         if value == 0:
@@ -61,6 +61,8 @@ def counting(log: Log, process: str = "one", **settings) -> Streams:
 
     checked = app.stream("in", key=str, value=int).map_values(check, value=int)
     checked.group_by_key().count(name="counts").to_stream().to("out")
+    if windows is not None:
+        checked.group_by_key().windowed_by(windows).count(name="windows", step="counted-in-windows")
     return Streams(app, broker=log.broker)
 
 
@@ -73,6 +75,16 @@ def shown(streams: Streams, token: str | None = None) -> Iterator[Address]:
 
 def row(page: Page, task: str) -> Locator:
     return page.locator("#tasks tbody tr").filter(has=page.get_by_role("rowheader", name=task, exact=True))
+
+
+def badge(page: Page, name: str) -> Locator:
+    """The label at a shape whose name begins so."""
+    return page.locator(f".badge[data-of^='{name}']")
+
+
+def figures(label: Locator) -> Locator:
+    """What can be read on it."""
+    return label.locator("text")
 
 
 def number(element: Locator) -> float:
@@ -101,7 +113,13 @@ def test_rates_and_totals_move_while_records_arrive(log, visit):
         before = number(page.locator("#processed"))
         eventually(lambda: moves() and number(page.locator("#processed")) > before)
         expect(page.locator(".badge[data-of='in']")).to_contain_text("lag")
-        expect(page.locator(".badge.of-frame")).to_contain_text("/s")
+        for end in (
+            page.locator(".badge.of-frame"),
+            badge(page, "KSTREAM-SOURCE"),
+            badge(page, "KSTREAM-SINK"),
+        ):
+            expect(figures(end)).to_have_text(re.compile(r"^[\d.,]*[1-9][\d.,]*/s"))
+            expect(end).to_have_attribute("aria-label", re.compile(r"[1-9][\d.,]* records a second"))
         expect(page.locator(".badge[data-of='counts']")).to_be_visible()
 
 
@@ -267,6 +285,61 @@ def test_what_failed_is_shown_with_its_reason_and_stays_text(log, visit):
         expect(page.locator(".badge[data-status='bad']")).to_contain_text("2 failed")
         assert page.locator("img").count() == 0
         assert page.title() == "counting · pystreams"
+
+
+def test_late_records_and_dead_letters_are_seen_at_their_steps_and_in_the_state(log, visit):
+    log.create("in", "out", "dead")
+    moving = {
+        "processing_exception_handler": "dead_letter",
+        "errors_dead_letter_queue_topic_name": "dead",
+    }
+    with shown(streams := counting(log, windows=WINDOWS, **moving)) as address:
+        streams.start()
+        log.write("in", [("a", 1, 1_000), ("a", 0, 2_000), ("a", 1, 15_000), ("a", 1, 4_000)])
+        page = visit(address)
+        label = badge(page, "counted-in-windows")
+        expect(figures(label)).to_have_text("1 late")
+        expect(label).to_have_attribute("data-status", "warn")
+        # 5,001 ms: with a grace of five seconds the window would be closed, too.
+        expect(label).to_have_attribute(
+            "aria-label",
+            "counted-in-windows: 1 record too late, by 11 s at most; a grace of 6 s would keep them",
+        )
+        failed = badge(page, "KSTREAM-MAPVALUES")
+        expect(figures(failed)).to_have_text("1 failed")
+        expect(failed).to_have_attribute("data-status", "bad")
+        expect(failed).to_have_attribute("aria-label", re.compile(": 1 dead letter, 0 skipped$"))
+        expect(page.locator("#left-out-note")).to_have_text(
+            "1 moved to the dead-letter topic dead, 1 dropped"
+        )
+        rows = page.locator("#reasons-left-out tbody tr")
+        expect(rows.filter(has_text="moved to the dead-letter topic: processing failed")).to_have_count(1)
+        expect(rows.filter(has_text="dropped: ").filter(has_text="counted-in-windows")).to_have_count(1)
+        (client,) = get(address, "/state").json["clients"]
+    steps = {step["step"]: step for step in client["steps"]}
+    in_windows, check = (
+        next(look for step, look in steps.items() if step.startswith(name))
+        for name in ("counted-in-windows", "KSTREAM-MAPVALUES")
+    )
+    late = ("late", "late_ms", "grace_ms", "dropped", "late_dropped")
+    assert [in_windows[name] for name in late] == [1, 11_000, 5_001, 1, 1]
+    assert [check[name] for name in ("late", "dropped", "skipped", "dead_letters")] == [0, 0, 0, 1]
+    assert client["left_out"] == {"moved to the dead-letter topic dead": 1, "dropped": 1}
+
+
+def test_what_a_join_drops_is_seen_beside_what_was_only_too_late_for_its_partners(log, visit):
+    log.create("left", "right", "out")
+    app = log.app("joins", window_changelog_retention_ms=-1)
+    left, right = (app.stream(topic, key=str, value=int) for topic in ("left", "right"))
+    windows = JoinWindows.of(timedelta(seconds=10))
+    left.join(right, lambda one, other: one + other, windows=windows, value=int, step="pairs").to("out")
+    log.write("left", [("a", 1, 0), ("a", 1, 30_000)])
+    log.write("right", [("a", 1, 0), (None, 1, 31_000), ("a", 1, 5)])
+    with shown(streams := Streams(app, broker=log.broker)) as address:
+        streams.start()
+        label = badge(visit(address), "pairs-other")
+        expect(figures(label)).to_have_text("1 late · 1 dropped")
+        expect(label).to_have_attribute("data-status", "warn")
 
 
 def test_names_of_a_program_stay_text_from_the_first_paint_on(log, visit):

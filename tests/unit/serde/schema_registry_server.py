@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,8 +114,8 @@ def _error(code: int, message: str) -> dict[str, Any]:
 
 
 @contextmanager
-def running() -> Iterator[RegistryServer]:
-    """A registry that runs; at the end the clients that know it are closed."""
+def running(tls: ssl.SSLContext | None = None) -> Iterator[RegistryServer]:
+    """A registry that runs, behind TLS if it is given; at the end the clients that know it are closed."""
     registry = RegistryServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -140,6 +141,9 @@ def running() -> Iterator[RegistryServer]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         registry.url = f"http://127.0.0.1:{server.server_port}"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+            registry.url = f"https://localhost:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:

@@ -35,7 +35,7 @@ STEPS = st.lists(
     max_size=60,
 )
 BUDGETS = st.sampled_from([0, 60, 200, 400, 10_000])
-PROPERTY = examples(50, suppress_health_check=[HealthCheck.too_slow])
+PROPERTY = examples(120, suppress_health_check=[HealthCheck.too_slow])
 RETENTION_MS = 10**9
 
 

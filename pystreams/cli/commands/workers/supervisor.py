@@ -339,7 +339,9 @@ class WatchedWorkers:
             Sample(names.WORKER_RESTARTS, (("worker", str(worker.number)),), worker.restarts, counts=True)
             for worker in list(self._supervisor.supervision.workers.values())
         ]
-        return {"": own, **{one.client_id: one.samples for one in self._supervisor.measured()}}
+        clients = {one.client_id: one.samples for one in self._supervisor.measured()}
+        # A client has no id before its start.
+        return {**clients, "": [*own, *clients.get("", ())]}
 
     def lag(self) -> Lag:
         return self._supervisor.lag()

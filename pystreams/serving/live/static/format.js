@@ -41,16 +41,26 @@ export function bytes(value) {
   return `${value < 10 && unit > 0 ? value.toFixed(1) : whole.format(value)} ${units[unit]}`;
 }
 
+const UNITS = [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]];
+
 export function duration(ms) {
-  const units = [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]];
-  for (const [n, [name, size]] of units.entries()) {
+  for (const [n, [name, size]] of UNITS.entries()) {
     if (ms < size) continue;
-    const [nextName, nextSize] = units[n + 1] ?? ["", 1];
+    const [nextName, nextSize] = UNITS[n + 1] ?? ["", 1];
     const rest = nextName ? Math.floor((ms % size) / nextSize) : 0;
     const first = `${Math.floor(ms / size)} ${name}`;
     return rest && ms < size * 10 ? `${first} ${rest} ${nextName}` : first;
   }
   return `${Math.round(ms)} ms`;
+}
+
+// A duration that is enough: rounded up where another one is rounded down.
+export function enough(ms) {
+  const n = UNITS.findIndex(([, size]) => ms >= size);
+  if (n < 0) return duration(ms);
+  const [, size] = UNITS[n];
+  const [, shown] = (ms < size * 10 && UNITS[n + 1]) || UNITS[n];
+  return duration(Math.ceil(ms / shown) * shown);
 }
 
 // Date and time of day; a time outside of the calendar is its number. Years of five digits come as +012345.

@@ -2,7 +2,7 @@
 // the upper right of a sub-topology. Labels lie above all else.
 
 import { byId, makeSvg, setAttribute, setText } from "./dom.js";
-import { about, duration, number, percent, plural, rate, short } from "./format.js";
+import { about, duration, enough, number, percent, plural, rate, short } from "./format.js";
 
 const LETTER = 6.7;
 const HEIGHT = 17;
@@ -81,9 +81,9 @@ function ofStep(step) {
   }
   if (step.late) {
     texts.push(`${short(step.late)} late`);
-    words.push(`${plural(step.late, "record")} too late, by ${duration(step.late_ms)} at most; a grace of ${duration(step.grace_ms)} would keep them`);
+    words.push(`${plural(step.late, "record")} too late, by ${duration(step.late_ms)} at most; a grace of ${enough(step.grace_ms)} would keep them`);
   }
-  const dropped = step.dropped - step.late;
+  const dropped = step.dropped - step.late_dropped;
   if (dropped > 0) {
     texts.push(`${short(dropped)} dropped`);
     words.push(`${plural(dropped, "record")} dropped`);

@@ -529,5 +529,5 @@ class Lives(RuleBasedStateMachine):
                     self._world.close()
 
 
-Lives.TestCase.settings = examples(25, stateful_step_count=25)
+Lives.TestCase.settings = examples(60, stateful_step_count=25)
 TestEveryLife = Lives.TestCase
