@@ -13,7 +13,9 @@ from urllib.parse import quote
 
 import pytest
 
+from pystreams import App
 from pystreams.serving.stores.asking import QUERY_S
+from pystreams.topology.fingerprint import shape
 from tests.cli.workers.workers_kit import WorkersRun
 from tests.environment import without
 from tests.linux import listening
@@ -69,6 +71,18 @@ def write(log: Log, records: int) -> None:
         log.write("in", [(str(n), n, n) for n in range(records)], partition=partition)
 
 
+def check_topology(run: Run) -> None:
+    """The run shows what runs, as ``describe`` and ``diff`` know it."""
+    app = App("copying")
+    app.stream("in", key=str, value=int).to("out")
+    built = app.build().build("copying")
+    shown = get(run.address, "/topology").json
+    assert shown["topology"] == shape(built)
+    assert (shown["application_id"], shown["fingerprint"]) == ("copying", built.fingerprint)
+    assert shown["guarantee"] == "exactly once"
+    assert "picture" not in shown
+
+
 def test_an_application_shows_its_metrics_and_health_until_it_is_stopped(log, start):
     write(log, 10)
     run = start("--http", "0", "--ready-lag", "0")
@@ -88,7 +102,9 @@ def test_an_application_shows_its_metrics_and_health_until_it_is_stopped(log, st
         "/stores",
         "/state",
         "/events",
+        "/topology",
     ]
+    check_topology(run)
     run.send(signal.SIGTERM)
     run.ends_with(0)
     assert "all is committed: 40 records" in run.text
@@ -101,6 +117,7 @@ def test_workers_share_one_address_and_a_killed_one_shows(log, start):
     eventually(lambda: get(run.address, "/ready").status == 200)
     eventually(lambda: scrape(run.address).total(f"{TASKS}_process_total") == 40)
     eventually(lambda: len(scrape(run.address).labels("pystreams_tasks")) == 2)
+    check_topology(run)
     os.kill(run.all_there(2)[1], signal.SIGKILL)
     eventually(
         lambda: any(reason.startswith("worker 1: ") for reason in get(run.address, "/ready").json["reasons"])

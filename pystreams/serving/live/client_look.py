@@ -40,6 +40,7 @@ from pystreams.serving.live.look import (
     ThreadLook,
 )
 from pystreams.topology.built import BuiltTopology
+from pystreams.topology.fingerprint import shape
 from pystreams.topology.nodes import ProcessorNode
 from pystreams.topology.picture import picture
 
@@ -81,6 +82,7 @@ class ClientLooks:
             pystreams=__version__,
             python=platform.python_version(),
             picture=picture(f"Topology of {built.application_id}", subtopologies, filling, styled=False),
+            topology=shape(built),
         )
 
     def look(self, *, with_group: bool) -> ClientLook:

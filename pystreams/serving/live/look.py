@@ -7,7 +7,7 @@ to their supervisor about once a second.
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -20,8 +20,8 @@ ROWS_MAX: Final = 64
 
 
 class Described(msgspec.Struct, frozen=True, tag=True):
-    """The part that does not change while the application runs. ``picture`` is the SVG of its topology, ``fingerprint``
-    that of the program."""
+    """The part that does not change while the application runs. ``picture`` is the SVG of its topology, ``topology``
+    the same for programs (``fingerprint.shape``), ``fingerprint`` that of the program."""
 
     application_id: str
     log: str
@@ -30,6 +30,7 @@ class Described(msgspec.Struct, frozen=True, tag=True):
     pystreams: str
     python: str
     picture: str
+    topology: list[Any]
 
 
 class InputLook(msgspec.Struct, frozen=True):

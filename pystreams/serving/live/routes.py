@@ -1,4 +1,4 @@
-"""The routes of the live page: the page itself, its files, and the state as JSON and as events."""
+"""The routes of the live page: the page itself, its files, its state as JSON and as events, the topology as JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
@@ -21,7 +22,7 @@ from pystreams.serving.refusals import FRESH
 from pystreams.serving.stores.peers import PART_HEADER, Peers
 
 _STATIC: Final = Path(__file__).parent / "static"
-
+_TOPOLOGY_PATH: Final = "/topology"
 
 #: Headers that permit only content of this server, and no inline scripts, so that a name in the page cannot become one.
 _GUARDED: Final = {
@@ -48,7 +49,7 @@ class _Files(StaticFiles):
 class LivePage:
     """The page of one application."""
 
-    PATHS: Final = (STATE_PATH, EVENTS_PATH)
+    PATHS: Final = (STATE_PATH, EVENTS_PATH, _TOPOLOGY_PATH)
 
     def __init__(
         self, shown: Shown, *, with_stores: bool, peers: Peers | None = None, stream_s: float = STREAM_S
@@ -71,6 +72,7 @@ class LivePage:
         return (
             Route(STATE_PATH, self._state),
             Route(EVENTS_PATH, self._events),
+            Route(_TOPOLOGY_PATH, self._topology),
             Mount("/static", _Files(directory=_STATIC)),
         )
 
@@ -80,6 +82,15 @@ class LivePage:
         # a circle.
         state = self._states.alone() if PART_HEADER in request.headers else self._states.state()
         return Response(state, media_type="application/json", headers=FRESH)
+
+    # Not ``async``: a supervisor may have to wait for a worker.
+    def _topology(self, _request: Request) -> Response:
+        described = self._shown.described()
+        if described is None:
+            return PlainTextResponse("the application is starting\n", 503, headers={**FRESH, "Retry-After": "1"})
+        # The picture is for people.
+        facts = {name: value for name, value in msgspec.structs.asdict(described).items() if name != "picture"}
+        return Response(msgspec.json.encode(facts), media_type="application/json", headers=FRESH)
 
     async def _events(self, _request: Request) -> Response:
         if self.events.is_full:

@@ -12,7 +12,7 @@ import socket
 import threading
 from functools import partial
 from itertools import count
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from cachetools import LRUCache
@@ -75,7 +75,7 @@ class _Refused(msgspec.Struct, frozen=True, tag=True):
     where: str
     why: str
     hint: str
-    fields: dict[str, int | str]
+    fields: dict[str, Any]
 
 
 _Reply: TypeAlias = _Answered | _Listed | _Refused

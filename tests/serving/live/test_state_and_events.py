@@ -81,6 +81,11 @@ def test_streams_that_begin_at_the_same_moment_are_no_more_than_there_may_be(cou
     assert run_apart(begun_at_once()) is None
 
 
+def test_before_the_log_is_open_there_is_no_topology(server: HttpServer) -> None:
+    page = get(server.address, "/topology")
+    assert (page.status, page.text) == (503, "the application is starting\n")
+
+
 class Stream:
     """An open stream of events."""
 
@@ -225,6 +230,7 @@ def test_programs_get_a_list_of_the_pages_with_the_address_of_the_live_page(serv
         "/threads",
         "/state",
         "/events",
+        "/topology",
     ]
 
 
