@@ -4,6 +4,9 @@ The time *seen* is the greatest timestamp so far. While an upstream task lags, i
 task has a *bound*, the oldest timestamp to expect. The time *in force* closes windows, expires entries and calls
 punctuators: it is the lesser of seen and bound, and never decreases. Without a bound it is the time seen, as in Kafka
 Streams, where every step and every store observes only the records that reach it.
+
+At least once, a store may be restored with what later records wrote that were not committed. While these are processed
+again (``Observed.repeat``), an entry moves the store's time no further than the record that writes it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,10 @@ _BEFORE_STEPS: Final = -1
 _AFTER_STEPS: Final = 0x7FFFFFFF
 
 
+def _any_time() -> int:
+    return TIME_MAX
+
+
 class Observed:
     """The stream time of a task, a step or a store.
 
@@ -36,10 +43,22 @@ class Observed:
                 now = time.see(timestamp)
     """
 
-    __slots__ = ("_bound_ms", "_place", "beyond_ms", "ms", "on_move", "unbounded")
+    __slots__ = (
+        "_bound_ms",
+        "_place",
+        "_record_ms",
+        "_repeated_ms",
+        "beyond_ms",
+        "ms",
+        "on_move",
+        "unbounded",
+    )
 
-    def __init__(self, place: int, bound_ms: int) -> None:
+    def __init__(self, place: int, bound_ms: int, record_ms: Callable[[], int] = _any_time) -> None:
+        """``record_ms`` returns the timestamp of the task's current record."""
         self._place = place
+        self._record_ms = record_ms
+        self._repeated_ms = NO_TIME
         #: The time in force (ms); -1 before the first record.
         self.ms = NO_TIME
         self.set_bound(bound_ms)
@@ -71,28 +90,47 @@ class Observed:
     def set_bound(self, bound_ms: int) -> None:
         """Set the bound for the timestamps that are seen from now on."""
         self._bound_ms = bound_ms
-        #: Whether there is no bound: then a timestamp greater than ``ms`` becomes it.
-        self.unbounded = bound_ms >= TIME_MAX
+        self._moved()
+
+    def _moved(self) -> None:
+        """The bound or the time in force is another one."""
+        #: Whether nothing limits the time: then a timestamp greater than ``ms`` becomes it.
+        self.unbounded = self._bound_ms >= TIME_MAX and self.ms >= self._repeated_ms
+
+    def repeat(self, until_ms: int) -> None:
+        """Until the time in force has come to ``until_ms``, records are processed again, and the store already has what
+        they wrote: such a record may find an entry that is much later than itself, and write it anew, as a session that
+        later records had made longer. It moves the time no further than to its own timestamp, because entries that the
+        next records need would expire."""
+        self._repeated_ms = until_ms
+        self._moved()
 
     def see(self, timestamp: int) -> int:
         """A record with this timestamp came. Returns the time in force."""
         bound_ms, now_ms = self._bound_ms, self.ms
+        repeats = now_ms < self._repeated_ms
+        if repeats:
+            timestamp = min(timestamp, self._record_ms())
         # Under a bound this is called often, and ``max`` and ``min`` take twice as long.
         if timestamp > bound_ms:
             self.beyond_ms = max(self.beyond_ms, timestamp)
             timestamp = bound_ms
         if timestamp > now_ms:
             self.ms = now_ms = timestamp
+            if repeats:
+                self._moved()
         return now_ms
 
     def go_on(self, ms: int, seen_ms: int = NO_TIME) -> None:
         """Continue at the times of an earlier run, independent of the bound."""
         self.ms = max(self.ms, ms)
         self.beyond_ms = max(self.beyond_ms, seen_ms)
+        self._moved()
 
     def reset(self, ms: int, seen_ms: int) -> None:
         """Set the time in force, and what was seen."""
         self.ms, self.beyond_ms = ms, seen_ms
+        self._moved()
 
     def would_move(self, bound_ms: int) -> bool:
         """Whether this bound would move the time in force."""
@@ -104,6 +142,7 @@ class Observed:
         if not self.would_move(bound_ms):
             return False
         self.ms = min(self.beyond_ms, bound_ms)
+        self._moved()
         if self.on_move is not None:
             self.on_move()
         return True
@@ -117,10 +156,12 @@ class StreamTime:
     the steps before it have emitted their final results: so no record that is emitted then is late for a later step.
     """
 
-    __slots__ = ("_bound_ms", "_next_bound_ms", "_observed", "task")
+    __slots__ = ("_bound_ms", "_next_bound_ms", "_observed", "_record_ms", "task")
 
-    def __init__(self) -> None:
+    def __init__(self, record_ms: Callable[[], int] = _any_time) -> None:
+        """``record_ms`` returns the timestamp of the task's current record."""
         self._bound_ms = self._next_bound_ms = TIME_MAX
+        self._record_ms = record_ms
         #: In the order of their places.
         self._observed: list[Observed] = []
         #: The task's own time.
@@ -133,7 +174,7 @@ class StreamTime:
 
     def of_step(self, place: int) -> Observed:
         """The time of a step. Its ``place`` is greater than the places of the steps before it."""
-        observed = Observed(place, self._bound_ms)
+        observed = Observed(place, self._bound_ms, self._record_ms)
         insort(self._observed, observed)
         return observed
 

@@ -87,9 +87,13 @@ class LivePage:
     def _topology(self, _request: Request) -> Response:
         described = self._shown.described()
         if described is None:
-            return PlainTextResponse("the application is starting\n", 503, headers={**FRESH, "Retry-After": "1"})
+            return PlainTextResponse(
+                "the application is starting\n", 503, headers={**FRESH, "Retry-After": "1"}
+            )
         # The picture is for people.
-        facts = {name: value for name, value in msgspec.structs.asdict(described).items() if name != "picture"}
+        facts = {
+            name: value for name, value in msgspec.structs.asdict(described).items() if name != "picture"
+        }
         return Response(msgspec.json.encode(facts), media_type="application/json", headers=FRESH)
 
     async def _events(self, _request: Request) -> Response:

@@ -142,3 +142,35 @@ def test_a_time_that_was_restored_ahead_of_the_commit_outlives_the_process(
         assert time_of(task) == 4_000
         task.state.limit_time(TIME_MAX, TIME_MAX)
         assert time_of(task) == 5_000
+
+
+@EXPIRING
+def test_while_work_is_repeated_the_time_goes_no_further_than_its_records(
+    spec: StoreSpec, tmp_path: Path
+) -> None:
+    """What they find and write anew may be later: entries that they need would expire."""
+    with Task(spec, directory=tmp_path / "0_0") as task:
+        restore_ahead_of_the_commit(task)
+        task.at(20)
+        put(task, 5_000)
+        assert time_of(task) == 20
+        task.commit()
+    with Task(spec, directory=tmp_path / "0_0") as task:
+        task.state.limit_time(20, 20)
+        task.at(30)
+        put(task, 4_000)
+        task.at(25)
+        put(task, 4_000)
+        assert time_of(task) == 30
+        task.state.abort()
+        assert time_of(task) == 20
+        task.at(5_000)
+        put(task, 5_000)
+        assert time_of(task) == 5_000
+        # From now on programs may write ahead of their records.
+        put(task, 7_000)
+        assert time_of(task) == 7_000
+        task.state.abort()
+        task.at(40)
+        put(task, 7_000)
+        assert time_of(task) == 40

@@ -18,6 +18,7 @@ from pystreams.ids import TopicPartition
 from pystreams.record import Record
 from pystreams.state.spec import StoreSpec
 from pystreams.state.stores.factory import Stores
+from pystreams.stream_time import TIME_MAX
 from pystreams.windowed import Windowed
 from tests.unit.runtime.tasks.log_kit import Line
 
@@ -123,13 +124,16 @@ class Content:
     def copy(self) -> Content:
         return Content(self.kind, dict(self.entries), self.time_ms)
 
-    def put(self, address: Address, value: str | None) -> None:
+    def put(self, address: Address, value: str | None, record_ms: int = TIME_MAX) -> None:
+        """``record_ms``: the time of the record that does it. Only what was logged and not committed may be later, and
+        it moves the time no further than that record."""
         self.entries[address] = value
         if self.kind != "plain":
-            self.time_ms = max(self.time_ms, address[-1])
+            self.time_ms = max(self.time_ms, min(address[-1], record_ms))
 
     def do(self, command: Command, value: str) -> None:
         kind, deed, key, start, end = command
+        record_ms = command.line()[2]
         put = None if deed == "delete" else value
         if kind == "plain":
             old = self.entries.get((key,))
@@ -144,10 +148,10 @@ class Content:
                 if other == key and last >= bounds[0] and first <= bounds[1]
             }
             for address in merged:
-                self.put(address, None)
+                self.put(address, None, record_ms)
             if deed == "merge":
                 whole = key, min([start, *(a[1] for a in merged)]), max([end, *(a[2] for a in merged)])
-                self.put(whole, ".".join([*sorted(merged.values()), value]))
+                self.put(whole, ".".join([*sorted(merged.values()), value]), record_ms)
         else:
             self.put((key, start, end), put)
 

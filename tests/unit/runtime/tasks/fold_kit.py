@@ -264,14 +264,28 @@ class Folds(Pair):
             return -1
         if not self.log.transactional:
             if task is self._task:
-                written = Content.of_changelog(kind_of(store), self._changelog(store)[self._ends[store] :])
-                least_ms = max(min(least_ms, self._limit_ms), written.time_ms)
-                most_ms = max(min(most_ms, self._limit_ms), written.time_ms)
+                least_written_ms, most_written_ms = self._written_ms(store)
+                least_ms = max(min(least_ms, self._limit_ms), least_written_ms)
+                most_ms = max(min(most_ms, self._limit_ms), most_written_ms)
             else:
                 least_ms = -1
         time_ms: int = layer.time.ms
         assert least_ms <= time_ms <= most_ms, store
         return time_ms
+
+    def _written_ms(self, store: str) -> tuple[int, int]:
+        """How far the active task has at least and at most moved the time of a store with what it has logged since it
+        began. A session that it found there, of records that were not committed, may be later than all that it has
+        processed. To merge or forget it moves the time no further than the record that does this. A cache may log only
+        the last change of a session, whose record may be older than the one before: so it is no further than the latest
+        record."""
+        lines = self._changelog(store)[self._ends[store] :]
+        written = [(address_of(kind_of(store), raw or b"", ms)[-1], ms) for raw, _, ms in lines]
+        processed_ms = max((line[2] for line in self._inputs[: self.processed]), default=-1)
+        return (
+            max(map(min, written), default=-1),
+            min(processed_ms, max((time_ms for time_ms, _ in written), default=-1)),
+        )
 
     def check_end(self) -> None:
         """All commands are processed and committed, and the standby knows it: it has all that the active task has."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from pystreams.windowed import Windowed
 from tests.examples import examples
 from tests.unit.runtime.tasks.commands_kit import CACHED, KEYS, TIMES, Deed, Kind
 from tests.unit.runtime.tasks.fold_kit import Folds, Moment
+from tests.unit.state.state_kit import read_all
 
 keys = st.sampled_from(KEYS)
 times = st.sampled_from(TIMES)
@@ -163,6 +167,57 @@ class AtLeastOnce(Interleavings):
     transactional = False
 
 
-ExactlyOnce.TestCase.settings = AtLeastOnce.TestCase.settings = examples(20, stateful_step_count=15)
+ExactlyOnce.TestCase.settings = AtLeastOnce.TestCase.settings = examples(50, stateful_step_count=15)
 test_a_store_is_the_fold_of_its_changelog_exactly_once = ExactlyOnce.TestCase
 test_a_store_is_the_fold_of_its_changelog_at_least_once = AtLeastOnce.TestCase
+
+
+@pytest.mark.parametrize("in_memory", [None, True])
+def test_what_was_logged_and_not_committed_expires_nothing_while_it_is_repeated(
+    tmp_path: Path, in_memory: bool | None
+) -> None:
+    """The standby takes over. The first record has it forget a session that comes much later."""
+    folds = Folds(tmp_path, transactional=False, cache_bytes=0, in_memory=in_memory)
+
+    def work() -> None:
+        folds.active.work()
+        folds.check()
+
+    def commit() -> None:
+        folds.commit(fails=False)
+        folds.check()
+
+    def a_shows() -> None:
+        folds.read_sessions("sessions", "a", "b", 0, 400_000)
+        assert read_all(folds.running.stores["sessions"].all()) == [  # type: ignore[union-attr]
+            (Windowed("a", 180_000, 180_000), "0")
+        ]
+
+    def turn(which: int) -> None:
+        folds.round(which)
+        folds.check()
+
+    with closing(folds):
+        folds.begin()
+        turn(0)
+        folds.feed("sessions", "put", "a", 180_000, lasts=False)
+        work()
+        commit()
+        folds.feed("sessions", "forget", "b", 100_000, lasts=False)
+        for _ in range(9):
+            folds.feed("plain", "put", "a", 0, lasts=False)
+        folds.feed("sessions", "put", "b", 320_000, lasts=False)
+        # Ten records are read at once.
+        work()
+        work()
+        folds.promote(lost=True)
+        turn(1)
+        work()
+        a_shows()
+        commit()
+        # Nor does the one that was lost go further when it restores its stores.
+        folds.promote(lost=False)
+        turn(0)
+        a_shows()
+        folds.settle()
+        folds.check_end()
