@@ -341,7 +341,9 @@ def test_a_restore_keeps_the_windows_that_records_processed_again_will_need(tmp_
             assert next_.store.layer.time.ms == 4 * MINUTE
             assert next_.store.fetch("a", 3 * MINUTE) == "3"
             assert next_.store.fetch("a", 2 * MINUTE) is None
+            next_.at(3 * MINUTE)
             next_.store.put("a", "3 again", 3 * MINUTE)
+            next_.at(9 * MINUTE)
             next_.store.put("a", "9 again", 9 * MINUTE)
             next_.commit()
             assert next_.store.fetch("a", 7 * MINUTE) is None
