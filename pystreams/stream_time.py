@@ -98,10 +98,10 @@ class Observed:
         self.unbounded = self._bound_ms >= TIME_MAX and self.ms >= self._repeated_ms
 
     def repeat(self, until_ms: int) -> None:
-        """Until the time in force has come to ``until_ms``, records are processed again, and the store already has what
-        they wrote: such a record may find an entry that is much later than itself, and write it anew, as a session that
-        later records had made longer. It moves the time no further than to its own timestamp, because entries that the
-        next records need would expire."""
+        """Until the time in force reaches ``until_ms``, the task processes records again whose results the store holds
+        already. Such a record may find an entry that is much later than itself, for example a session that later
+        records have extended, and write it anew. This moves the time only to the record's own timestamp: otherwise
+        entries that the next records need would expire."""
         self._repeated_ms = until_ms
         self._moved()
 

@@ -70,12 +70,8 @@ class AbstractTask:
 
     @property
     def stores(self) -> Mapping[str, Any]:
-        return {} if self._hosted is None else self._hosted.state.stores
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the directory is locked and the stores are open."""
-        return self._hosted is not None
+        state = self.open_state
+        return {} if state is None else state.stores
 
     @property
     def open_state(self) -> TaskStores | None:

@@ -209,7 +209,7 @@ class TaskManager:
         return {
             task.task_id: task.reached()
             for task in tasks
-            if task.is_open and task.status is not TaskStatus.RUNNING
+            if task.open_state is not None and task.status is not TaskStatus.RUNNING
         }
 
     def standby_lags(self) -> dict[TaskId, int | None]:

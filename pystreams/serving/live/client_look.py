@@ -64,14 +64,18 @@ class ClientLooks:
         self._clock = SystemClock() if clock is None else clock
         self._started_ms = self._clock.now_ms()
         self._read_before_write = _read_before_write(streams.built)
+        self._described: Described | None = None
         #: The state of all processes, as the log knows it.
         self.group = GroupStatus(streams.application_status, self._clock)
 
     def described(self) -> Described | None:
         """The part that does not change; None before the client has opened its log."""
+        if self._described is None and self._streams.log_description:
+            self._described = self._describe()
+        return self._described
+
+    def _describe(self) -> Described:
         streams, built = self._streams, self._streams.built
-        if not streams.log_description:
-            return None
         filling = [(store.source, store.processor) for store in built.global_stores]
         subtopologies = [sub.nodes for sub in built.subtopologies]
         return Described(

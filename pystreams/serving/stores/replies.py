@@ -21,8 +21,8 @@ _POSITION_BYTES_MAX: Final = 2_048
 
 
 class _Entries(msgspec.Struct):
-    """A page. A request for the next page has this ``cursor``; null: there is no next page. ``position`` is there if it
-    is too large for a header."""
+    """A page. A request for the next page has this ``cursor``; null: there is no next page. ``position`` is set only if
+    it is too large for a header."""
 
     entries: list[msgspec.Raw]
     cursor: str | None

@@ -41,7 +41,8 @@ class RestoredTime:
         """A record with this time was restored."""
         self._latest_ms = max(self._latest_ms, time_ms)
         self._time.go_on(min(time_ms, self._time_limit_ms), min(time_ms, self._seen_limit_ms))
-        # What is later than all that was seen by the commit was written by records that will be processed again.
+        # Entries later than the time seen at the commit come from records that were not committed: the task will
+        # process these records again.
         self._time.repeat(self._latest_ms if self._latest_ms > self._seen_limit_ms else NO_TIME)
 
     def mark(self) -> bytes:

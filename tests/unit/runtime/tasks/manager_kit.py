@@ -277,7 +277,7 @@ class World:
         """Files of a task that is not open are damaged."""
         path = self.directory.task_directory(task_id) / OFFSETS_FILE
         holders = (self.tasks().get(task_id), self.standbys().get(task_id))
-        if path.exists() and not any(task is not None and task.is_open for task in holders):
+        if path.exists() and not any(task is not None and task.open_state is not None for task in holders):
             path.write_text("nonsense")
 
     def break_restore(self, task_id: TaskId) -> None:
