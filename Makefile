@@ -9,7 +9,7 @@ COUNT ?= 200
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo table-demo test test-fast test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-properties prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-queries bench-reads bench-restore bench-snapshots bench-stopping lock package audit check-containers screenshots site docker clean
+.PHONY: help setup demo backfill-demo table-demo test test-fast test-every-case test-lake test-schedulers chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-properties prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-queries bench-reads bench-restore bench-snapshots bench-stopping lock package audit check-containers screenshots site docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ FAST := tests/unit tests/broker tests/semantics tests/conformance tests/live tes
 test-fast: .venv/.dev ## Tests that need neither Java, Kafka nor Spark, and no patience: under three minutes (ARGS='-k name' to choose)
 	@$(COMPILE)
 	@$(IN_MEMORY) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not slow and not oracle and not kafka" $(ARGS) $(FAST)
+
+test-every-case: .venv/.dev ## All tests, with every combination of parameters of which `make test` goes through some (ARGS as there)
+	@PYSTREAMS_TESTS_CASES=every $(MAKE) test
 
 test-lake: .venv/.dev ## Tables of Iceberg and Delta, on the Spark for which they are made (fetches 500 MB once; ARGS='-k delta' to choose)
 	@$(BIN)/python -m tests.backfill.lake $(ARGS)

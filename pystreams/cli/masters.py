@@ -57,7 +57,7 @@ class Master:
         be, and for ``options`` of Spark that were given to a command without Spark."""
         if self.name == AUTO:
             raise ConfigError(
-                f"--master {AUTO} is only for backfill",
+                f"--master {AUTO} is only for backfill and archive",
                 hint=f"name one, such as {NO_SPARK}, or Spark's master (--master '{SPARK_HERE}')",
             )
         if self.processes == 0:

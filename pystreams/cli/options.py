@@ -220,16 +220,6 @@ LogFormatOption: TypeAlias = Annotated[
 
 YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
-MasterOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--master",
-        metavar="MASTER",
-        help="Spark's master. [bold]none[/]: run in this process, without Spark.",
-        rich_help_panel=RUNS_PANEL,
-    ),
-]
-
 SparkConfOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

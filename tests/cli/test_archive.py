@@ -10,6 +10,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from pystreams.cli.commands.archive import before_reading, for_offsets
+from pystreams.cli.masters import Master
+
 
 @pytest.fixture
 def lines(pystreams) -> None:
@@ -93,10 +96,19 @@ def test_worker_processes_are_refused(pystreams, lines, master: str):
     )
 
 
-def test_nothing_is_chosen_for_an_archive(pystreams, lines):
-    outcome = pystreams("archive", "lines", "--to", "archive", "--master", "auto")
-    assert outcome.code == 2
-    assert "--master auto is only for backfill" in outcome.err
+def test_this_process_writes_few_records_and_spark_many(pystreams, lines, monkeypatch):
+    outcome = pystreams("archive", "lines", "--to", "archive")
+    assert outcome.code == 0
+    assert "Spark" not in outcome.err
+    assert for_offsets(19_999_999) == Master("none")
+    monkeypatch.setattr("loky.cpu_count", lambda: 4)
+    assert for_offsets(20_000_000) == Master("local[*]", "there are 20,000,000 offsets to archive")
+
+
+def test_settings_of_spark_choose_spark():
+    conf = {"spark.ui.port": "1"}
+    assert before_reading("auto", conf) == Master("local[*]", "--conf is for Spark")
+    assert before_reading("none", conf) == Master("none")
 
 
 def test_without_arrow_the_way_to_install_it_is_named(pystreams, lines, folder: Path):

@@ -282,7 +282,7 @@ def test_nothing_is_chosen_for_a_verification(pystreams, shop):
     refused = pystreams("verify", shop, "--master", "auto")
     assert refused.code == 2
     assert refused.err == (
-        "Error: --master auto is only for backfill\n"
+        "Error: --master auto is only for backfill and archive\n"
         "  next:  name one, such as none, or Spark's master (--master 'local[*]')\n"
     )
 

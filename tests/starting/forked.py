@@ -9,6 +9,7 @@ it starts, functions that run before the program.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import inspect
@@ -60,7 +61,7 @@ class Nursery:
                 try:
                     socket.send_fds(self._running(), [text], sent)
                 except OSError:
-                    self._stop()
+                    self.stop()
                     socket.send_fds(self._running(), [text], sent)
             answer = json.loads(ours.recv(1 << 16) or "{}")
             if "pid" not in answer:
@@ -73,12 +74,15 @@ class Nursery:
     def _running(self) -> socket.socket:
         if self._control is None:
             self._process, self._control = _start()
+            atexit.register(self.stop)
         return self._control
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """End it. Its programs go on."""
         if self._process is not None and self._control is not None:
             self._control.close()
             self._process.wait(60)
+            atexit.unregister(self.stop)
         self._control = None
 
 

@@ -156,7 +156,7 @@ def test_a_nursery_that_is_gone_is_started_again():
     second, status = forked_by(nursery)
     status.close()
     assert first != second
-    nursery._stop()
+    nursery.stop()
 
 
 def forked_by(nursery: Nursery) -> tuple[int, socket.socket]:

@@ -74,6 +74,8 @@ class ArchiveResult:
 
 #: Called in the driver: records so far, offsets that are left.
 OnArchived = Callable[[int, int], None]
+#: Chooses an archiver by the number of offsets to archive.
+ChooseArchiver = Callable[[int], Archiver]
 
 
 def archive(
@@ -81,7 +83,7 @@ def archive(
     topics: Collection[str],
     to: str | ArchiveTarget,
     *,
-    archiver: Archiver | None = None,
+    archiver: Archiver | ChooseArchiver | None = None,
     file_offsets_max: int = FILE_OFFSETS_MAX,
     progress: OnArchived | None = None,
     clock: Clock | None = None,
@@ -89,6 +91,7 @@ def archive(
     """Append the records since the last run to the archive at ``to``; the first run archives all records.
 
     ``to`` is a folder for Parquet files (a path, or a URI that Arrow knows), or a ``DeltaTarget`` or ``IcebergTarget``.
+    ``archiver`` may be a function that chooses one by the number of offsets to archive; None: this process.
     For Kafka use ``KafkaSource(..., isolation_level="read_committed")``: archived records are permanent, so they must
     not come from aborted transactions.
 
@@ -106,7 +109,7 @@ class _Run:
         self,
         source: Source,
         target: ArchiveTarget,
-        archiver: Archiver,
+        archiver: Archiver | ChooseArchiver,
         clock: Clock,
         progress: OnArchived | None,
     ) -> None:
@@ -131,9 +134,10 @@ class _Run:
         left = sum(one.end - one.start for one in ranges)
         written = list[ArchivedFile]()
         pieces = iter([piece for one in ranges for piece in _pieces(one, file_offsets_max, archived)])
-        size = _ROUND_PIECES * self._archiver.parallelism
+        archiver = self._archiver(left) if callable(self._archiver) else self._archiver
+        size = _ROUND_PIECES * archiver.parallelism
         while some := list(islice(pieces, size)):
-            for file in self._round(number, some, counts):
+            for file in self._round(archiver, number, some, counts):
                 written.append(file)
                 left -= file.end - file.start
                 if self._progress is not None:
@@ -182,11 +186,11 @@ class _Run:
         return ranges, lost, archived
 
     def _round(
-        self, number: int, pieces: Sequence[InputRange], counts: dict[str, int]
+        self, archiver: Archiver, number: int, pieces: Sequence[InputRange], counts: dict[str, int]
     ) -> Iterator[ArchivedFile]:
         round, files = self._target.begin(self._clock.now_ms()), list[ArchivedFile]()
         try:
-            for file in self._archiver.write(ArchiveJob(self._source, round.files), pieces):
+            for file in archiver.write(ArchiveJob(self._source, round.files), pieces):
                 files.append(file)
                 yield file
         except OffsetOutOfRangeError as error:

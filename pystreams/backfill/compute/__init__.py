@@ -14,7 +14,8 @@ From the whole to the single record:
 - ``external_input``, ``feeding``: records on their way to the task, in their order. ``column_input``: their columns,
   for a step that folds in columns; ``column_steps``: steps of expressions before it. ``producer``: the records that
   it sends, which become rows (``spill``: those that memory does not hold).
-- ``shares``: a task that is cut by key, because it has most of the records; ``joining``: the results of its shares.
+- ``shares``: a task that is cut by key or by record, because it has most of the records; ``joining``: the results of
+  its shares.
 - ``global_tables``: global stores, filled once on each machine. ``stored_entries``: the content of stores at the end.
 - ``backfill_result``: stores, sinks and offsets of a computed backfill, for those that take them elsewhere;
   ``result_tables``: stores and sinks as tables. ``summary``: the result for people.

@@ -52,7 +52,7 @@ class ColumnInput:
         serdes: tuple[AnySerde, AnySerde],
         *,
         moves_late: bool,
-        share: Share | None,
+        keys: Share | None,
     ) -> None:
         """``before`` are the steps before ``step``. ``moves_late``: late records go to the dead-letter topic, which
         needs their bytes. Of the records of other shares, only the time is seen."""
@@ -65,7 +65,7 @@ class ColumnInput:
         self._decode_value = value_serde.deserializer(partition.topic)
         self._is_int64 = isinstance(value_serde, IntSerde) and value_serde.size == _INT64_BYTES
         self._moves_late = moves_late
-        self._share = share
+        self._keys = keys
 
     def process(self, chunk: Arrow) -> bool:
         """Process the records of a chunk. Returns False, and does nothing, if something in it is unusual."""
@@ -101,7 +101,7 @@ class ColumnInput:
         # Checked before anything is decoded, because processing record by record would decode it again.
         if self._moves_late and len(late):
             return False
-        mine = np.ones(rows.num_rows, bool) if self._share is None else self._share.has(rows.column("key"))
+        mine = np.ones(rows.num_rows, bool) if self._keys is None else self._keys.has(rows.column("key"))
         late = late[mine[late]]
         mine[late] = False
         try:
@@ -184,7 +184,7 @@ def column_input(
     nodes: Sequence[Node],
     folded: Collection[str],
     stream: StreamTask,
-    share: Share | None = None,
+    keys: Share | None = None,
 ) -> ColumnInput | None:
     """The input of a started task, or of a share of it, in columns; None if its records have to come one by one."""
     partition, *others = stream.partitions
@@ -218,7 +218,7 @@ def column_input(
         step,
         serdes,
         moves_late=loaded.config.dead_letter_dropped_records,
-        share=share,
+        keys=keys,
     )
 
 

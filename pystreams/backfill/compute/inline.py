@@ -20,7 +20,7 @@ from pystreams.backfill.compute.executor import (
 from pystreams.backfill.compute.external_input import external_queues
 from pystreams.backfill.compute.global_tables import clear_global_tables
 from pystreams.backfill.compute.joining import joined
-from pystreams.backfill.compute.shares import Share
+from pystreams.backfill.compute.shares import By, Cut, Share, range_of
 from pystreams.backfill.compute.staged_tables import clear_staged_tables, with_staged_tables
 from pystreams.backfill.compute.task import clear_left_stores, run_task
 from pystreams.backfill.exchange.order import QueueId, merged
@@ -145,21 +145,23 @@ class InlineExecutor:
         staging, slice = self._own(job.staging), job.work.slice.index
         work_dir = str(staging.folder_of(slice))
         given = self._input(job, task, staging)
-        rows = run_task(
-            job.work, task, given, work_dir=work_dir, report=count, source=job.source, share=share
-        )
+        keys = share
+        if share is not None and share.cut.by is By.RECORD:
+            keys = None
+            given = share.stretch(given, range_of(job.work.slice, task, job.work.ranges))
+        rows = run_task(job.work, task, given, work_dir=work_dir, report=count, source=job.source, keys=keys)
         if share is not None:
             return staging.write_share(slice, task, share.number, rows)
         outcome = staging.write_task(slice, task, rows)
         report(task, processed, True)
         return outcome
 
-    def join_shares(self, job: SliceJob, task: int, count: int) -> TaskOutcome:
-        """Stage a task by joining its ``count`` shares, which are staged."""
+    def join_shares(self, job: SliceJob, task: int, cut: Cut) -> TaskOutcome:
+        """Stage a task by joining its shares, which are staged."""
         staging, slice = self._own(job.staging), job.work.slice.index
         work_dir = str(staging.folder_of(slice))
-        shares = staging.shares(slice, task, count)
-        return staging.write_task(slice, task, joined(job.work, task, shares, work_dir))
+        shares = staging.shares(slice, task, cut.shares)
+        return staging.write_task(slice, task, joined(job.work, task, shares, cut.by, work_dir))
 
     def _input(self, job: SliceJob, task: int, staging: LocalStaging) -> Iterator[Arrow]:
         one, carried = job.work.slice, TaskOutcome()

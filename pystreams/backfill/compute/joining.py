@@ -8,9 +8,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import Protocol, TypeVar
 
+from pystreams.backfill.compute.shares import By
 from pystreams.backfill.compute.task import TaskWork, run_joined
 from pystreams.backfill.exchange.order import QueueId, merged
-from pystreams.backfill.exchange.rows import EXCHANGE_SCHEMA, Arrow, Kind, counted
+from pystreams.backfill.exchange.rows import EXCHANGE_SCHEMA, Arrow, Kind, counted, pc
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.engine.failures.drop_counts import is_count
 from pystreams.engine.failures.lateness import LateRecords, add_up
@@ -20,6 +21,7 @@ from pystreams.ids import TopicPartition
 K = TypeVar("K")
 
 _SEQUENCE = EXCHANGE_SCHEMA.get_field_index("sequence")
+_QUEUE_TIME = EXCHANGE_SCHEMA.get_field_index("queue_time")
 
 
 class StagedShare(Protocol):
@@ -33,11 +35,20 @@ class StagedShare(Protocol):
         ...
 
 
-def joined(work: TaskWork, task: int, shares: Sequence[StagedShare], work_dir: str) -> Iterator[Arrow]:
-    """The whole output of a task, as ``run_task`` gives it."""
-    outcome = _joined([share.outcome for share in shares])
+def joined(
+    work: TaskWork, task: int, shares: Sequence[StagedShare], by: By, work_dir: str
+) -> Iterator[Arrow]:
+    """The whole output of a task that was cut ``by``, as ``run_task`` gives it."""
+    outcomes = [share.outcome for share in shares]
+    outcome = _joined(outcomes)
+    if by is By.RECORD:
+        outcome = replace(
+            outcome,
+            records=sum(one.records for one in outcomes),
+            partition_times=_latest([one.partition_times for one in outcomes]),
+        )
     for partition in sorted(outcome.written):
-        yield from _records(partition, shares)
+        yield from (_records if by is By.KEY else _stretches)(partition, shares)
     entries = chain.from_iterable(
         share.rows(Kind.STATE, store, task)
         for store in work.slice.stores
@@ -56,12 +67,32 @@ def _records(partition: TopicPartition, shares: Sequence[StagedShare]) -> Iterat
     ]
     start = 0
     for rows in merged(queues):
-        yield rows.set_column(_SEQUENCE, EXCHANGE_SCHEMA.field(_SEQUENCE), counted(start, rows.num_rows))
+        yield _replaced(rows, _SEQUENCE, counted(start, rows.num_rows))
         start += rows.num_rows
 
 
+def _stretches(partition: TopicPartition, shares: Sequence[StagedShare]) -> Iterator[Arrow]:
+    """The records of all shares for a partition, one share after the other, with the numbers and times that they would
+    have behind those of the shares before."""
+    start, latest = 0, -1
+    for share in shares:
+        sequence, time = share.outcome.sequences.get(partition, (0, -1))
+        if partition in share.outcome.written:
+            for rows in share.rows(Kind.RECORD, *partition):
+                yield _replaced(
+                    _replaced(rows, _SEQUENCE, pc.add(rows.column(_SEQUENCE), start)),
+                    _QUEUE_TIME,
+                    pc.max_element_wise(rows.column(_QUEUE_TIME), latest),
+                )
+        start, latest = start + sequence, max(latest, time)
+
+
+def _replaced(rows: Arrow, column: int, content: Arrow) -> Arrow:
+    return rows.set_column(column, EXCHANGE_SCHEMA.field(column), content)
+
+
 def _joined(outcomes: Sequence[TaskOutcome]) -> TaskOutcome:
-    """All shares have read all records, and come to the same times."""
+    """The outcome of shares that have all read all records, and come to the same times."""
     reached: dict[TopicPartition, tuple[int, int]] = {}
     for partition, (sequence, time) in chain.from_iterable(one.sequences.items() for one in outcomes):
         before, latest = reached.get(partition, (0, time))

@@ -92,20 +92,19 @@ def run_task(
     work_dir: str | None = None,
     report: Callable[[int], None] | None = None,
     source: Reader | None = None,
-    share: Share | None = None,
+    keys: Share | None = None,
 ) -> Iterator[Arrow]:
-    """Run the task with number ``task``, or one share of it. Yields batches of ``EXCHANGE_SCHEMA``, each of one kind,
-    topic and partition; the outcome last.
+    """Run the task with number ``task``, or a share of its ``keys``. Yields batches of ``EXCHANGE_SCHEMA``, each of one
+    kind, topic and partition; the outcome last.
 
     ``work_dir`` is where the task keeps its stores while it runs (None: the machine's temporary folder); ``report`` is
     called repeatedly with the number of processed records. ``source`` has the topics of global stores, if there are
     any; what is made of them stays in ``work_dir`` for the tasks that come after (global_tables.py).
 
     Raises the errors of the task: ``ProcessingError``, ``SerializationError``, ``ProductionError``; ``TopologyError``
-    if
-    this process has another topology; ``NotCutError`` if the task cannot be computed in shares.
+    if this process has another topology; ``NotCutError`` if the task cannot be computed in shares of its keys.
     """
-    with _running(work, task, work_dir, report or _nothing, source, share) as run:
+    with _running(work, task, work_dir, report or _nothing, source, keys) as run:
         yield from run.rows(batches)
 
 
@@ -125,7 +124,7 @@ def _running(
     work_dir: str | None,
     report: Callable[[int], None],
     source: Reader | None,
-    share: Share | None,
+    keys: Share | None,
 ) -> Iterator[_TaskRun]:
     """A task with a folder of its own."""
     loaded = work.application.load()
@@ -138,7 +137,7 @@ def _running(
         with closing(
             GlobalTables(loaded, work.ranges, source, work.cut_time_ms, shared=shared, own=folder)
         ) as global_tables:
-            run = _TaskRun(work, loaded, task, folder, report, global_tables, share)
+            run = _TaskRun(work, loaded, task, folder, report, global_tables, keys)
             try:
                 yield run
             finally:
@@ -164,10 +163,10 @@ class _TaskRun:
         folder: Path,
         report: Callable[[int], None],
         global_tables: GlobalTables,
-        share: Share | None,
+        keys: Share | None,
     ) -> None:
         self._work = work
-        self._share = share
+        self._keys = keys
         self._folder = folder
         self._report = report
         self._global_tables = global_tables
@@ -207,7 +206,7 @@ class _TaskRun:
             for chunk, commit_due in chunks(batch, self._consumed, self._work.commit_records, rows_max):
                 if columns is not None and columns.process(chunk):
                     yield from self._after_step()
-                elif self._share is None:
+                elif self._keys is None:
                     yield from self._process(feed, chunk)
                 else:
                     raise NotCutError(
@@ -333,8 +332,8 @@ class _TaskRun:
 
     def _columns(self) -> ColumnInput | None:
         work = self._work
-        columns = column_input(self._loaded, work.slice, self._nodes, work.folded, self._stream, self._share)
-        if columns is None and self._share is not None:
+        columns = column_input(self._loaded, work.slice, self._nodes, work.folded, self._stream, self._keys)
+        if columns is None and self._keys is not None:
             raise NotCutError("its records do not come in columns")
         return columns
 

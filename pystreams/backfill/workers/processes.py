@@ -23,7 +23,7 @@ from loky import BrokenProcessPool, cpu_count, get_reusable_executor
 from pystreams.backfill.application import Application, PickledApplication, application_here
 from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob
 from pystreams.backfill.compute.inline import InlineExecutor
-from pystreams.backfill.compute.shares import NotCutError, Share, shares_of
+from pystreams.backfill.compute.shares import By, Cut, NotCutError, Share, cut_by, shares_of
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.locations import shown
 from pystreams.backfill.sources.frames.arrow_topic import TableEncoding
@@ -75,10 +75,10 @@ class ProcessExecutor(InlineExecutor):
         return PickledApplication(shipped(program), dict(settings))
 
     def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
-        shares = self._shares(job)
+        cuts = self._cuts(job)
         # Those that take longest come first.
-        tasks = sorted(range(job.work.slice.tasks), key=lambda task: task not in shares)
-        parts = [part for task in tasks for part in _parts(task, shares.get(task))]
+        tasks = sorted(range(job.work.slice.tasks), key=lambda task: task not in cuts)
+        parts = [part for task in tasks for part in _parts(task, cuts.get(task))]
         if self._count(len(parts)) == 1:
             return super(ProcessExecutor, self).compute(job, report)
         with self._computing(job) as given, listening(_HERE, _HERE, report) as reporter:
@@ -88,19 +88,22 @@ class ProcessExecutor(InlineExecutor):
             refused = {part.task: one.why for part, one in zip(parts, done, strict=True) if one.why}
             for task, why in refused.items():
                 log.info("%s: task %d is computed by one process: %s", job.title, task, why)
-            rest = [_Part(task, joins=0 if task in refused else count) for task, count in shares.items()]
-            found.update(zip(shares, self._for_each(call, rest, job.title), strict=True))
+            rest = [_Part(task, joins=None if task in refused else cut) for task, cut in cuts.items()]
+            found.update(zip(cuts, self._for_each(call, rest, job.title), strict=True))
         return [TaskOutcome.from_json(found[task].outcome) for task in range(job.work.slice.tasks)]
 
-    def _shares(self, job: SliceJob) -> dict[int, int]:
-        """The tasks to compute in shares, each with the number of these."""
+    def _cuts(self, job: SliceJob) -> dict[int, Cut]:
+        """The tasks to compute in shares."""
         if job.carried is not None:
             return {}
         work = job.work
-        shares = shares_of(work.slice, work.ranges, work.folded, self.processes or cpu_count())
+        shares = shares_of(work.slice, work.ranges, self.processes or cpu_count())
+        by = cut_by(work.application.load(), work.slice, work.folded, work.combined) if shares else None
+        if by is None:
+            return {}
         for task, count in shares.items():
             log.info("%s: task %d has most records, and is computed in %d shares", job.title, task, count)
-        return shares
+        return {task: Cut(count, by) for task, count in shares.items()}
 
     def for_each_partition(
         self, staging: Staged, selection: Selection, function: PartitionFunction
@@ -173,17 +176,17 @@ class ProcessExecutor(InlineExecutor):
 
 
 class _Part(NamedTuple):
-    """A task of a slice, or one share of it; or the joining of ``joins`` shares."""
+    """A task of a slice, or one share of it; or the joining of the shares into which it was cut."""
 
     task: int
     share: Share | None = None
-    joins: int = 0
+    joins: Cut | None = None
 
 
-def _parts(task: int, shares: int | None) -> list[_Part]:
-    if shares is None:
+def _parts(task: int, cut: Cut | None) -> list[_Part]:
+    if cut is None:
         return [_Part(task)]
-    return [_Part(task, Share(number, shares)) for number in range(shares)]
+    return [_Part(task, Share(number, cut)) for number in range(cut.shares)]
 
 
 class _Done(NamedTuple):
@@ -205,16 +208,18 @@ class _TaskCall:
         reports = self.reporter.of(part.task)
 
         def report(_task: int, records: int, finished: bool) -> None:
-            # All shares read the same records.
-            if part.share is None or part.share.number == 0:
+            if part.share is None:
                 reports.processed(records)
+            elif part.share.number == 0:
+                # Cut by key, all shares read the same records; cut by record, each reads about as many.
+                reports.processed(records * (part.share.cut.shares if part.share.cut.by is By.RECORD else 1))
             if finished:
                 reports.finished()
 
         inline = InlineExecutor(batch_rows=self.batch_rows)
         with sending_errors():
             try:
-                if part.joins:
+                if part.joins is not None:
                     outcome = inline.join_shares(self.job, part.task, part.joins)
                 else:
                     outcome = inline.compute_task(self.job, part.task, report, part.share)

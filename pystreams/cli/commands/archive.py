@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from pystreams.cli.application.settings import parse_pairs
-from pystreams.cli.masters import SPARK_HERE, Master
+from pystreams.cli.masters import AUTO, SPARK_HERE, Master
 from pystreams.cli.options import (
     CONF_EXAMPLE,
+    RUNS_PANEL,
     BootstrapServersOption,
     EmbeddedLogOption,
-    MasterOption,
     SparkConfOption,
     StepsOption,
 )
@@ -31,13 +32,17 @@ from pystreams.errors import ConfigError
 from pystreams.meter import Meter
 
 if TYPE_CHECKING:
-    from pystreams.backfill.archive.archive import Archiver, ArchiveResult
+    from pystreams.backfill.archive.archive import Archiver, ArchiveResult, ChooseArchiver
     from pystreams.backfill.archive.target import ArchiveTarget
     from pystreams.backfill.sources import Source
 
 
 #: The output of Spark goes to this file, not between the progress lines.
 SPARK_LOG = Path(".pystreams") / "archive" / "spark.log"
+
+
+#: This process writes fewer offsets than this before Spark has started and written them.
+FEW_OFFSETS: Final = 20_000_000
 
 
 class ArchiveFormat(StrEnum):
@@ -69,7 +74,16 @@ def archive(
             help="Files in Parquet, or a table of Delta Lake or Iceberg, whose small files are merged.",
         ),
     ] = ArchiveFormat.PARQUET,
-    master: MasterOption = SPARK_HERE,
+    master: Annotated[
+        str,
+        typer.Option(
+            "--master",
+            metavar="auto|none|SPARK",
+            help="Where to run: in this process, or on Spark's master. [bold]auto[/]: in this process, but for very "
+            "many records.",
+            rich_help_panel=RUNS_PANEL,
+        ),
+    ] = AUTO,
     spark_conf: SparkConfOption = None,
     verbose: StepsOption = False,
     embedded_log: EmbeddedLogOption = None,
@@ -92,15 +106,18 @@ def archive(
     logs = LogOptions(verbose)
     log_to_stderr(logs)
     conf = parse_pairs(spark_conf or [], CONF_EXAMPLE)
-    place = Master(master)
-    _check(place, conf)
-    require_packages(spark=place.is_spark, connect=place.is_connect)
+    place = before_reading(master, conf)
+    if place is not None:
+        _check(place, conf)
+    require_packages(
+        spark=place is not None and place.is_spark, connect=place is not None and place.is_connect
+    )
     from pystreams.backfill.archive.archive import archive as run
 
     source, clock = _source(embedded_log, bootstrap_servers), SystemClock()
     log = None if verbose else SPARK_LOG
     stopped = "Stopped. The archive holds all committed records: run the command again to continue."
-    with stopping(stopped), _archiver(place, conf, log) as archiver:
+    with stopping(stopped), _choosing(place, conf, log) as choose:
         meter = Meter(clock)
         with display_for(logs, meter, clock) as display:
             display.update("archiving", 0, None)
@@ -108,11 +125,38 @@ def archive(
                 source,
                 topics,
                 _target(format, to),
-                archiver=archiver,
+                archiver=choose,
                 progress=lambda records, left: display.update("archiving", records, left),
                 clock=clock,
             )
     _show_result(result, to, meter.elapsed_s())
+
+
+def before_reading(master: str, conf: Mapping[str, str]) -> Master | None:
+    """The master that is given, or the only one that will do; None: the number of offsets decides."""
+    if master != AUTO:
+        return Master(master)
+    return Master(SPARK_HERE, "--conf is for Spark") if conf else None
+
+
+def for_offsets(offsets: int) -> Master:
+    """The master for so many offsets."""
+    from loky import cpu_count
+
+    if offsets < FEW_OFFSETS or cpu_count() == 1 or find_spec("pyspark") is None:
+        return Master(NO_SPARK)
+    return Master(SPARK_HERE, f"there are {offsets:,} offsets to archive")
+
+
+@contextmanager
+def _choosing(master: Master | None, conf: Mapping[str, str], log: Path | None) -> Iterator[ChooseArchiver]:
+    """Chooses an archiver, which is there until the end."""
+    with ExitStack() as stack:
+        if master is not None:
+            archiver = stack.enter_context(_archiver(master, conf, log))
+            yield lambda _: archiver
+        else:
+            yield lambda offsets: stack.enter_context(_archiver(for_offsets(offsets), conf, log))
 
 
 def _check(master: Master, conf: Mapping[str, str]) -> None:
@@ -163,7 +207,7 @@ def _archiver(master: Master, conf: Mapping[str, str], log: Path | None) -> Iter
     from pystreams.cli.spark import quiet_session
 
     hint = "correct that, and run the command again: committed records stay in the archive"
-    with quiet_session(master.name, "pystreams archive", conf, log, hint) as session:
+    with quiet_session(master.name, "pystreams archive", conf, log, hint, master.why) as session:
         yield SparkArchiver(session)
 
 

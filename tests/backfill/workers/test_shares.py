@@ -6,8 +6,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections import defaultdict
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,10 +17,7 @@ from hypothesis import strategies as st
 
 from pystreams import App, TimeWindows
 from pystreams.backfill.compute import shares
-from pystreams.backfill.compute.executor import Report, SliceJob
-from pystreams.backfill.compute.inline import InlineExecutor
-from pystreams.backfill.compute.shares import NotCutError, Share, shares_of
-from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.backfill.compute.shares import shares_of
 from pystreams.backfill.plan.slices import Slice, SliceInput
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.workers.processes import ProcessExecutor
@@ -31,48 +26,9 @@ from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from tests.backfill.kit import Backfill, everything, last_values, lines, memory
 from tests.backfill.test_folding_in_columns import Order, application, histories
+from tests.backfill.workers.in_shares import InShares, compare
 from tests.examples import examples
 from tests.live.support import Line, eventually
-
-THREE = 3
-
-
-class InShares(InlineExecutor):
-    """Computes each task in three shares, if it can be cut."""
-
-    cut: set[int]
-
-    def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
-        self.cut = set()
-        with self._computing(job):
-            return [self._task(job, task, report) for task in range(job.work.slice.tasks)]
-
-    def _task(self, job: SliceJob, task: int, report: Report) -> TaskOutcome:
-        try:
-            for number in range(THREE):
-                self.compute_task(job, task, report, Share(number, THREE))
-        except NotCutError:
-            return self.compute_task(job, task, report)
-        self.cut.add(task)
-        return self.join_shares(job, task, THREE)
-
-
-def by_key(sinks: Mapping[str, Any]) -> dict[Any, list[Any]]:
-    """The records of each key in each partition of ``everything``'s sinks."""
-    found = defaultdict(list)
-    for topic, partitions in sinks.items():
-        for partition, records in partitions.items():
-            for record in records:
-                found[topic, partition, record.key].append(record)
-    return found
-
-
-def compare(cut: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
-    """What both have, but for the order of different keys in a sink."""
-    assert cut["changelogs"] == whole["changelogs"]
-    assert cut["offsets"] == whole["offsets"]
-    assert cut["slices"] == whole["slices"]
-    assert by_key(cut["sinks"]) == by_key(whole["sinks"])
 
 
 def parted(records: list[Line], partitions: int) -> list[list[Line]]:
@@ -113,7 +69,7 @@ def test_usual_records_are_cut_also_late_ones_and_if_little_memory_may_be_used(
     whole = everything(Backfill(make(), source, tmp_path / "whole", commit_records=90).run())
     executor = InShares()
     cut = Backfill(make(), source, tmp_path / "cut", commit_records=90, executor=executor).run()
-    assert executor.cut == {0}
+    assert executor.cut == {(0, 0)}
     found = everything(cut)
     assert found["changelogs"] == whole["changelogs"]
     assert found["offsets"] == whole["offsets"]
@@ -225,10 +181,9 @@ def one_slice(tasks: int, upstream: tuple[int, ...] = ()) -> Slice:
 def test_as_many_shares_as_keep_all_processes_busy(
     records: tuple[int, ...], processes: int, expected: dict[int, int]
 ) -> None:
-    found = shares_of(one_slice(len(records)), ranges(*records), ("COUNT",), processes)
+    found = shares_of(one_slice(len(records)), ranges(*records), processes)
     assert found == expected
 
 
-def test_only_what_folds_behind_a_topic_is_cut() -> None:
-    assert shares_of(one_slice(1), ranges(900_000), (), 2) == {}
-    assert shares_of(one_slice(1, (0,)), ranges(900_000), ("COUNT",), 2) == {}
+def test_only_what_reads_from_outside_is_cut() -> None:
+    assert shares_of(one_slice(1, (0,)), ranges(900_000), 2) == {}
