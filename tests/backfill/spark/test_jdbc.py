@@ -38,8 +38,11 @@ def spent() -> App:
 
 
 @pytest.fixture(scope="module")
-def database(spark: Any) -> str:
+def database(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     """It has the payments in a table."""
+    # By itself Derby writes its log to the working directory.
+    log = tmp_path_factory.mktemp("derby") / "derby.log"
+    spark._jvm.java.lang.System.setProperty("derby.stream.error.file", str(log))
     rows = [(one.customer, one.cents, datetime.fromtimestamp(at / 1000, UTC)) for one, at in PAYMENTS]
     table = spark.createDataFrame(rows, "customer string, cents long, at timestamp")
     options = {"url": f"{DATABASE};create=true", "dbtable": "payments"}
