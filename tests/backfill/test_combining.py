@@ -100,12 +100,12 @@ def history_of(rows: list[Any], partitions: int) -> list[list[Line]]:
     rising=st.booleans(),
     waiting=st.sampled_from([1, 3, 1_000]),
 )
-@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_result_is_that_of_each_record(
     name: str, rows: list[Any], held: int, rising: bool, waiting: int, tmp_path: Path
 ) -> None:
     rows = sorted(rows, key=lambda record: record[2]) if rising else rows
-    source = memory({"in": history_of(rows, 3)}, {"out": 1})
+    source = memory({"in": history_of(rows, 2)}, {"out": 1})
 
     def result(*, exact_updates: bool) -> BackfillResult:
         place = tmp_path / ("exact" if exact_updates else "combined")
@@ -138,7 +138,7 @@ KINDS: dict[str, tuple[Callable[[int], Any], Any, Callable[[Any], int]]] = {
 @pytest.mark.parametrize("windows", [None, TimeWindows.tumbling(10, grace=5)])
 @pytest.mark.parametrize("name", KINDS)
 @given(rows=records)
-@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_values_are_those_that_come_out_of_the_topic(
     name: str, windows: Any, rows: list[Any], tmp_path: Path
 ) -> None:
@@ -152,6 +152,6 @@ def test_values_are_those_that_come_out_of_the_topic(
         windowed.aggregate(name="s", total=agg.sum(number), n=agg.count())
         return app
 
-    source = memory({"in": history_of(rows, 3)})
+    source = memory({"in": history_of(rows, 2)})
     exact = Backfill(program(), source, tmp_path / "exact", exact_updates=True).run(overwrite=True)
     same(exact, Backfill(program(), source, tmp_path / "combined").run(overwrite=True))

@@ -14,11 +14,9 @@ from apps import flights_backfill, flights_feed
 from apps.flights import AIRLINES, FLIGHTS
 from pystreams import open_log
 from pystreams.cli.main import main
+from tests.backfill.flights_kit import few_rows
 
 ROOT = Path(__file__).resolve().parents[2]
-
-#: Every so many flights: some of each day, and the test is quick.
-STEP = 40
 
 Command = Callable[..., None]
 
@@ -45,10 +43,9 @@ def on_its_own(*arguments: str) -> None:
 @pytest.fixture
 def few_flights(tmp_path, monkeypatch):
     """An empty working directory, and a year with fewer flights."""
-    flights = flights_feed.read_flights(flights_feed.data_folder())[::STEP]
-    monkeypatch.setattr(flights_feed, "read_flights", lambda _folder: flights)
+    monkeypatch.setattr(flights_feed, "read_rows", few_rows)
     monkeypatch.chdir(tmp_path)
-    return flights
+    return flights_feed.read_flights(flights_feed.data_folder())
 
 
 def fill(log: Path) -> None:

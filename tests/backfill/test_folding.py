@@ -69,7 +69,7 @@ records = st.lists(
 
 @pytest.mark.parametrize("name", APPS)
 @given(history=records, held=st.sampled_from([2, 3, 1_000]), rising=st.booleans())
-@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_result_is_that_of_each_update(
     name: str, history: list[Any], held: int, rising: bool, tmp_path: Path
 ) -> None:

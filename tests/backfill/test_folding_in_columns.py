@@ -200,7 +200,7 @@ def expired_to_ms(stream: str, windows: str, records: list[Any]) -> int:
 @pytest.mark.parametrize("windows", WINDOWS)
 @pytest.mark.parametrize("stream", STREAMS)
 @given(data=st.data())
-@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_result_is_that_of_each_update(stream: str, windows: str, data: Any, tmp_path: Path) -> None:
     history = data.draw(histories(stream))
     if data.draw(st.booleans(), "in the order of time"):
@@ -245,7 +245,7 @@ def test_commits_and_memory_decide_only_whether_expired_windows_remain(
 @pytest.mark.parametrize("stream", ["numbers", "function"])
 @pytest.mark.parametrize("windows", WINDOWS)
 @given(history=histories("numbers"), rows=st.sampled_from([1, 2, 5]))
-@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nothing_depends_on_the_batches_even_if_few_results_are_held(
     windows: str, stream: str, history: list[Any], rows: int, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from tests.backfill.trials import Trial, fuzzed, recorded
 pytestmark = pytest.mark.live
 
 SEED = 11
-COUNT = 6
+COUNT = 4
 
 
 def _recorded() -> list[Trial]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,20 @@ from pystreams.backfill.staging.local import LocalStaging
 from pystreams.errors import ProcessingError, StateError, TopologyError
 from tests.backfill.kit import Backfill, everything, memory
 from tests.backfill.programs import PROGRAMS, history, word_count
+from tests.examples import chosen
 
 #: None, too few for all keys, enough.
 CACHES = [0, 600, 1_000_000]
 
 
-@pytest.mark.parametrize("cache", CACHES)
-@pytest.mark.parametrize("name", PROGRAMS)
+#: What happens to a cache that is too small comes from all that came before: each program has one.
+CASES = chosen(
+    product(PROGRAMS, CACHES),
+    lambda case: case[1] == 600 or case[0] in ("word count", "self-joined", "punctuated"),
+)
+
+
+@pytest.mark.parametrize(("name", "cache"), CASES)
 def test_batches_and_repetition_change_nothing(name: str, cache: int, tmp_path: Path) -> None:
     source = memory(history(name, 5, partitions=3))
 
@@ -33,7 +41,6 @@ def test_batches_and_repetition_change_nothing(name: str, cache: int, tmp_path: 
 
     first = run("first", 10_000)
     assert any(first["sinks"].values())
-    assert run("again", 10_000) == first
     assert run("one by one", 1) == first
     assert run("seven by seven", 7) == first
 

@@ -11,9 +11,11 @@ from tests.catching_up.histories import in_time, trial
 from tests.catching_up.programs import application
 from tests.catching_up.reference import Expected, Rec, arrived, expected
 from tests.catching_up.trials import LEFT, OUT, RIGHT, ROWS, Event, History, Rekey, Trial
+from tests.examples import chosen
 from tests.live.support import Read
 
-SEEDS = range(24)
+#: Of the first 24 those that have all kinds of steps together, and all numbers of them.
+SEEDS = chosen(range(24), (1, 4, 6, 7, 9, 10, 12, 16, 18, 19, 21, 23).__contains__)
 
 
 def of_one_partition(one: Trial) -> Trial:

@@ -15,8 +15,8 @@ from pystreams.serde import serde_for
 from tests.chaos.program import CUSTOMERS, ORDERS, PAYMENTS, Order, Payment
 from tests.live.support import Log
 
-#: So many orders, so often, are 100 a second, and about as many payments.
-BURST, BURST_INTERVAL_S = 20, 0.2
+#: So many orders, so often, are 40 a second, and about as many payments.
+BURST, BURST_INTERVAL_S = 8, 0.2
 #: Each partition has one of them: a process that has a single task is to have records.
 REGIONS = ("east", "north-east", "south", "west")
 REGION_OF = {f"customer-{number}": REGIONS[number % len(REGIONS)] for number in range(50)}

@@ -126,8 +126,17 @@ def on_kafka(folder: Path, brokers: int = 1) -> Iterator[Place]:
         cluster = Cluster(addresses, folder)
         stack.callback(cluster.close)
         cluster.broker = cluster.broker_with(exactly_once=True)
-        arguments = ("--bootstrap-servers", addresses, "-s", "processing_guarantee=exactly_once_v2")
-        yield Place(cluster, arguments, ON_KAFKA, [Broker(server) for server in servers])
+        yield Place(cluster, _on_kafka(addresses), ON_KAFKA, [Broker(server) for server in servers])
+
+
+def on_a_shared_kafka(cluster: Cluster) -> Place:
+    """On a cluster that others use later: its brokers are left alone."""
+    cluster.broker = cluster.broker_with(exactly_once=True)
+    return Place(cluster, _on_kafka(cluster.bootstrap_servers), ON_KAFKA)
+
+
+def _on_kafka(addresses: str) -> tuple[str, ...]:
+    return ("--bootstrap-servers", addresses, "-s", "processing_guarantee=exactly_once_v2")
 
 
 def _cluster(folder: Path, brokers: int) -> list[KafkaServer]:

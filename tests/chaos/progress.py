@@ -28,9 +28,9 @@ class OldOffsetsError(AssertionError):
 class Progress:
     """Asks the log from outside."""
 
-    def __init__(self, log: Log, timeout_s: float = PROGRESS_TIMEOUT_S) -> None:
+    def __init__(self, log: Log) -> None:
         self._log = log
-        self._timeout_s = timeout_s
+        self.timeout_s = PROGRESS_TIMEOUT_S
         self._inputs = [TopicPartition(topic, number) for topic in INPUTS for number in range(PARTITIONS)]
         self._seen: dict[TopicPartition, int] = {}
         #: Since when some are lower than they were.
@@ -47,8 +47,8 @@ class Progress:
             standing = None if now is None or before is None else _standing(before, now)
             if standing == []:
                 return
-            assert time.monotonic() - began < self._timeout_s, (
-                f"not within {self._timeout_s:g} s processed: {standing} of {before}"
+            assert time.monotonic() - began < self.timeout_s, (
+                f"not within {self.timeout_s:g} s processed: {standing} of {before}"
             )
             yield LOOK_S
 

@@ -39,7 +39,7 @@ from tests.live.support import eventually
 DONE_TIMEOUT_S = 300.0
 
 _PAUSE_S = (0.0, 2.0)
-#: This share of the faults begins while another one lasts.
+#: So often a fault begins while another one lasts.
 _TWO_AT_ONCE = 0.3
 _OVERLAP_S = (0.0, 3.0)
 _RESTARTS_MAX = 3
@@ -84,12 +84,16 @@ class Run:
         seed: int,
         broken: str = "none",
         progress_timeout_s: float = PROGRESS_TIMEOUT_S,
+        two_at_once: float = _TWO_AT_ONCE,
     ) -> None:
+        """``progress_timeout_s`` is for what comes after a fault."""
         self.report = Report(seed)
+        self._progress_timeout_s = progress_timeout_s
+        self._two_at_once = two_at_once
         self._place = place
         self._choose = random.Random(f"faults {seed}")
         self.workers = Workers(place, folder / "workers", random.Random(f"workers {seed}"), broken)
-        self._progress = Progress(place.log, progress_timeout_s)
+        self._progress = Progress(place.log)
         self.faults = Faults(place, self.workers, self._progress, self._choose)
 
     def __call__(self, decks: Iterator[list[Kind]]) -> Report:
@@ -105,6 +109,7 @@ class Run:
             load = Load(log.broker, random.Random(f"load {self.report.seed}"))
             try:
                 self._wait_for_progress()
+                self._progress.timeout_s = self._progress_timeout_s
                 for deck in decks:
                     self._play(deck)
             finally:
@@ -161,7 +166,7 @@ class Run:
         waiting = list(deck)
         while waiting:
             at_once = [waiting.pop(0)]
-            if waiting and self._choose.random() < _TWO_AT_ONCE:
+            if waiting and self._choose.random() < self._two_at_once:
                 at_once.append(waiting.pop(0))
             waiting += self._endure(at_once)
             pause_s = self._wait_for_progress()

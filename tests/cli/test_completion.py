@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.starting.forked import make_commands
+
 PROGRAM = Path(sys.executable).with_name("pystreams")
 #: What bash does for a Tab behind a line: it fills these variables, calls the function, and takes its answers.
 TAB = """
@@ -28,12 +30,23 @@ def bash(tmp_path: Path):
     found = shutil.which("bash")
     if found is None or not PROGRAM.exists():
         pytest.skip("needs bash, and pystreams as a command")
-    environment = {"HOME": str(tmp_path), "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}"}
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    path = f"{commands}:{PROGRAM.parent}:{os.environ['PATH']}"
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("PYSTREAMS_", "PYTHON"))}
+    environment = {**kept, "HOME": str(tmp_path), "PATH": path}
+    inherited = make_commands(commands, environment)
 
     def run(script: str) -> str:
         # A list of commands, so that bash stays the parent of each.
         done = subprocess.run(
-            [found, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+            [found, "-c", script],
+            cwd=tmp_path,
+            env=environment,
+            pass_fds=inherited,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return done.stdout
 
@@ -53,12 +66,6 @@ def test_bash_completes_commands_and_options_after_the_installation(bash) -> Non
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_shell_gets_a_script_for_the_name_of_the_command(shell: str) -> None:
-    done = subprocess.run(
-        [PROGRAM],
-        env={**os.environ, "_PYSTREAMS_COMPLETE": f"source_{shell}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert f"_PYSTREAMS_COMPLETE=complete_{shell}" in done.stdout
+def test_every_shell_gets_a_script_for_the_name_of_the_command(bash, shell: str) -> None:
+    told = bash(f"_PYSTREAMS_COMPLETE=source_{shell} pystreams")
+    assert f"_PYSTREAMS_COMPLETE=complete_{shell}" in told

@@ -8,16 +8,18 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pystreams.cli.commands import init
 from pystreams.distribution import DISTRIBUTION, __version__
 from tests.live.support import eventually
+from tests.starting.forked import make_commands
 
 CREATED = {
     ".dockerignore",
@@ -40,9 +42,9 @@ OF_TESTS = ("PYTHON", "PYTEST", "MAKE", "MFLAGS", "ARGS")
 
 
 @pytest.fixture(scope="module")
-def mypy_cache(tmp_path_factory) -> Path:
+def mypy_cache(pytestconfig: pytest.Config) -> Path:
     """What mypy has found out about libraries: the same for each project, and most of its work."""
-    return tmp_path_factory.mktemp("mypy")
+    return pytestconfig.cache.mkdir("mypy")  # type: ignore[union-attr]
 
 
 @pytest.fixture
@@ -53,29 +55,36 @@ def shop(pystreams, folder: Path) -> Path:
     return folder / "shop"
 
 
-def within(project: Path, *command: str, answer: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command there as its owner does, with this environment's programs on the PATH. ``answer`` is typed."""
+Within = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """How the owner's commands are started: with this environment's programs on the PATH. Those that need pystreams are
+    forked from a process that has imported it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TESTS)}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-    return subprocess.run(
-        command,
-        cwd=project,
-        env={**kept, "PATH": path},
-        input=answer,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    commands = tmp_path_factory.mktemp("commands")
+    path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), kept["PATH"]])
+    environment = {**kept, "PATH": path}
+    return {"env": environment, "pass_fds": make_commands(commands, environment)}
+
+
+@pytest.fixture
+def within(programs: dict[str, Any]) -> Within:
+    """Runs a command in a project as its owner does. ``answer`` is typed."""
+
+    def run(project: Path, *command: str, answer: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=project, input=answer, capture_output=True, text=True, check=False, **programs
+        )
+
+    return run
 
 
 @contextmanager
-def in_the_background(project: Path, command: str) -> Iterator[None]:
+def in_the_background(project: Path, command: str, programs: dict[str, Any]) -> Iterator[None]:
     """A command of the README, with all the processes that it starts."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TESTS)}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-    running = subprocess.Popen(
-        ["sh", "-c", command], cwd=project, env={**kept, "PATH": path}, start_new_session=True
-    )
+    running = subprocess.Popen(["sh", "-c", command], cwd=project, start_new_session=True, **programs)
     try:
         yield
     finally:
@@ -90,13 +99,20 @@ def test_every_file_is_there_and_has_the_projects_name(shop):
     assert f'dependencies = ["msgspec", "{DISTRIBUTION}[http]>={__version__}"]' in files["pyproject.toml"]
 
 
-def test_its_own_tests_pass(shop):
+def test_its_own_tests_pass_and_what_they_leave_behind_is_not_for_git(shop, within):
     done = within(shop, "make", "test")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 passed" in done.stdout
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    within(shop, "git", "init", "--quiet")
+    (shop / ".pystreams").mkdir()
+    (shop / ".pystreams" / "log.db").touch()
+    shown = within(shop, "git", "status", "--porcelain", "--untracked-files=all").stdout.splitlines()
+    assert {line.split()[-1] for line in shown} == CREATED
 
 
-def test_its_own_tests_notice_a_wrong_topology(shop):
+def test_its_own_tests_notice_a_wrong_topology(shop, within):
     app = shop / "shop" / "app.py"
     app.write_text(app.read_text().replace("order.quantity * ", ""))
     done = within(shop, "make", "test")
@@ -115,13 +131,13 @@ def test_its_own_tests_notice_a_wrong_topology(shop):
     ids=" ".join,
 )
 @pytest.mark.parametrize("name", ["shop", "a_name_as_long_as_they_come"])
-def test_style_and_types_are_right(pystreams, folder, check, name, mypy_cache):
+def test_style_and_types_are_right(pystreams, folder, within, check, name, mypy_cache):
     pystreams("init", name)
     done = within(folder / name, sys.executable, "-m", *(one.format(cache=mypy_cache) for one in check))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_is_next_is_said_and_true(pystreams, folder):
+def test_what_is_next_is_said_and_true(pystreams, folder, within):
     told = pystreams("init", "shop")
     assert told.err == ""
     assert told.lines[0].startswith("Created the project shop")
@@ -209,7 +225,7 @@ def test_it_runs_on_every_python_that_pystreams_runs_on(shop):
 
 
 @pytest.mark.live
-def test_the_samples_are_summed_to_the_last_cent(shop):
+def test_the_samples_are_summed_to_the_last_cent(shop, within):
     for _ in range(2):  # a second feed comes with orders of the same hours
         for target in (["feed"], ["run", "ARGS=--until-caught-up"]):
             done = within(shop, "make", *target)
@@ -224,7 +240,7 @@ print(len(ordered), sum(revenue.orders for revenue in told.values()))
 print(sum(o.quantity * o.unit_price_cents for o in ordered), sum(revenue.cents for revenue in told.values()))
 print(*sorted({country for country, _ in told}))
 """
-    done = within(shop, sys.executable, "-c", sums)
+    done = within(shop, "python", "-c", sums)
     assert done.returncode == 0, done.stderr
     orders, cents, countries = done.stdout.splitlines()
     assert orders == "600 600"
@@ -233,7 +249,7 @@ print(*sorted({country for country, _ in told}))
 
 
 @pytest.mark.live
-def test_the_commands_of_its_readme_work(shop):
+def test_the_commands_of_its_readme_work(shop, within, programs):
     for target in (["feed"], ["run", "ARGS=--until-caught-up"]):
         assert within(shop, "make", *target).returncode == 0
     lines = (shop / "README.md").read_text().splitlines()
@@ -242,7 +258,7 @@ def test_the_commands_of_its_readme_work(shop):
     asked, others = commands[:3], commands[3:]
     assert {command.split()[1] for command in asked} == {"get", "scan", "threads"}
     serve = next(line for line in lines if "--http" in line).replace("8080", "0")
-    with in_the_background(shop, serve):
+    with in_the_background(shop, serve, programs):
         for command in asked:
             # While it starts, it has nothing to say.
             eventually(lambda asked=command: within(shop, "sh", "-c", asked).returncode == 0, command)
@@ -251,14 +267,3 @@ def test_the_commands_of_its_readme_work(shop):
     for command in others:
         done = within(shop, "sh", "-c", command, answer="y\n")
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-
-
-def test_what_it_leaves_behind_is_not_for_git(shop):
-    if shutil.which("git") is None:
-        pytest.skip("git is not installed")
-    within(shop, "git", "init", "--quiet")
-    within(shop, "make", "test")
-    (shop / ".pystreams").mkdir()
-    (shop / ".pystreams" / "log.db").touch()
-    shown = within(shop, "git", "status", "--porcelain", "--untracked-files=all").stdout.splitlines()
-    assert {line.split()[-1] for line in shown} == CREATED

@@ -7,15 +7,20 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
+
+from tests.examples import chosen
 
 #: What the console script does that pip writes.
 SCRIPT = "import sys; from pystreams.__main__ import main; sys.exit(main())"
 
 #: With an option of Python the program is not forked from one that has imported everything.
 MODULE = ("-u", "-m", "pystreams")
+
+COMMANDS = [("-c", SCRIPT), MODULE]
 
 #: There is no such topic.
 PROGRAM = """
@@ -75,8 +80,15 @@ def interrupted(at: str, environment: dict[str, str], folder: Path, *command: st
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("at", MODULES)
-@pytest.mark.parametrize("command", [("-c", SCRIPT), MODULE], ids=["script", "module"])
+@pytest.mark.parametrize(
+    ("command", "at"),
+    # From the import of the command line on, both go the same way.
+    chosen(
+        product(COMMANDS, MODULES),
+        lambda case: case[0] != MODULE or case[1] in {"pystreams.cli", "pystreams.cli.main", "pystreams.app"},
+    ),
+    ids=lambda value: value if isinstance(value, str) else "module" if value == MODULE else "script",
+)
 def test_it_ends_quietly(
     at: str, command: tuple[str, ...], environment: dict[str, str], tmp_path: Path
 ) -> None:

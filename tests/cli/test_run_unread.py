@@ -114,13 +114,12 @@ def test_it_commits_and_stops_when_its_terminal_is_closed(log: Log, begin: Begin
 
 @ALONE_AND_WORKERS
 def test_nohup_lets_it_work_on(log: Log, begin: Begin, workers: list[str]):
-    process = begin(
-        "words",
-        *workers,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-    )
+    # What is ignored is handed down.
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = begin("words", *workers, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    finally:
+        signal.signal(signal.SIGHUP, before)
     write_lines(log, 500)
     eventually(lambda: counted(log) == 500)
     process.send_signal(signal.SIGHUP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import product
 from typing import Any
 
 import pytest
@@ -60,20 +61,14 @@ def test_what_is_emitted_must_be_what_is_shown_and_what_has_expired(emitted: lis
         outcome(emitted)
 
 
-@pytest.mark.oracle
-@pytest.mark.parametrize("kind", ["rocksdb", "in_memory"])
-@pytest.mark.parametrize(
-    "windows",
-    [
-        {"type": "tumbling", "size": 10},
-        {"type": "hopping", "size": 10, "advance": 5, "grace": 3},
-        {"type": "sliding", "diff": 10},
-        {"type": "session", "gap": 5},
-    ],
-    ids=lambda windows: windows["type"],
-)
-def test_kafka_streams_loses_windows_without_a_cache(windows: dict[str, Any], kind: str) -> None:
-    scenario = {
+WINDOWS: list[Any] = [
+    {"type": "tumbling", "size": 10},
+    {"type": "hopping", "size": 10, "advance": 5, "grace": 3},
+    {"type": "sliding", "diff": 10},
+    {"type": "session", "gap": 5},
+]
+LOST = {
+    f"{windows['type']}-{kind}": {
         "name": "lost",
         "config": {"app_id": "t", "cache_max_bytes": 0},
         "steps": [
@@ -86,10 +81,22 @@ def test_kafka_streams_loses_windows_without_a_cache(windows: dict[str, Any], ki
         ],
         "drive": [{"pipe": "in", "key": "a", "value": "x", "ts": time} for time in (20, 200_000, 10**9)],
     }
-    [theirs] = oracle.ask([scenario])
-    ours = run(scenario)
+    for windows, kind in product(WINDOWS, ["rocksdb", "in_memory"])
+}
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Any]:
+    """What Kafka Streams makes of each, asked at once."""
+    return dict(zip(LOST, oracle.ask(list(LOST.values())), strict=True))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", LOST)
+def test_kafka_streams_loses_windows_without_a_cache(name: str, answers: dict[str, Any]) -> None:
+    theirs, ours = answers[name], run(LOST[name])
     assert theirs["error"] is None
     kept, lost = ours["outputs"]["out"], theirs["outputs"]["out"]
     assert len(kept) > len(lost)
     assert [one for one in kept if one in lost] == lost
-    assert lost_on_close(scenario, theirs) is not None
+    assert lost_on_close(LOST[name], theirs) is not None

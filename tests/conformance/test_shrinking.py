@@ -136,7 +136,8 @@ def test_another_difference_is_not_taken_for_the_same() -> None:
 def test_a_random_scenario_that_differs_is_shrunk_and_kept_with_kafkas_result(
     faulty: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert fuzz.compare(fuzz.scenarios(4, 12, "windows"), fuzz.Settings(4, 1, tmp_path)) == 1
+    # The first of the two differs.
+    assert fuzz.compare(fuzz.scenarios(4, 6, "windows")[4:], fuzz.Settings(4, 1, tmp_path)) == 1
     kept = list(golden.cases(tmp_path))
     assert kept, capsys.readouterr().out
     for case in kept:

@@ -11,12 +11,15 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Mapping
 from fcntl import ioctl
 from pathlib import Path
 from types import TracebackType
+
+from tests.starting.forked import make_commands
 
 COLUMNS = 120
 
@@ -39,10 +42,19 @@ class Shell:
     """A bash with job control. Its terminal knows neither colours nor cursors: bars that move are not drawn there.
 
     Commands have no input of their own. One that ends in ``&`` goes on in silence; ``close`` kills what still runs.
+    ``forking``: ``pystreams`` and ``python`` are forked from a process that has imported pystreams.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str], *, forking: bool = False) -> None:
         self._folder = folder
+        self._commands = tempfile.TemporaryDirectory()
+        full = _environment(environment)
+        inherited = make_commands(Path(self._commands.name), full) if forking else []
+        #: What makes the commands that fork the first ones that are found, also if the command before has others.
+        self._before = f"PATH={self._commands.name}:${{PATH#{self._commands.name}:}}; " if inherited else ""
+        #: Runs Python's programs as the shell does.
+        self.python = f"{self._commands.name}/python" if inherited else sys.executable
+        self.inherited = inherited
         self._terminal, inside = pty.openpty()
         ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
         self._bash = subprocess.Popen(
@@ -51,7 +63,8 @@ class Shell:
             stdin=subprocess.PIPE,
             stdout=inside,
             stderr=inside,
-            env=_environment(environment),
+            env=full,
+            pass_fds=inherited,
             start_new_session=True,
         )
         os.close(inside)
@@ -72,7 +85,7 @@ class Shell:
         # Only what goes on has a process group of its own, to be killed with all that it has started.
         typed = f"set -m; {command[:-1]} >/dev/null 2>&1 & set +m" if background else command
         self._bash.stdin.write(
-            f'{{ {typed}\n}} </dev/null\nrc=$?; echo "{_END} $rc $!"; (exit $rc)\n'.encode()
+            f'{self._before}{{ {typed}\n}} </dev/null\nrc=$?; echo "{_END} $rc $!"; (exit $rc)\n'.encode()
         )
         self._bash.stdin.flush()
         text, code, started = self._read_to_the_end(command, time.monotonic() + timeout_s)
@@ -98,6 +111,7 @@ class Shell:
                 os.killpg(group, signal.SIGKILL)
         self._bash.communicate()
         os.close(self._terminal)
+        self._commands.cleanup()
 
 
 def _environment(own: Mapping[str, str]) -> dict[str, str]:

@@ -38,11 +38,17 @@ EXCEPTIONS = {
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    """A terminal in a folder with the applications and ``.venv``."""
+def cloned(tmp_path: Path) -> Path:
+    """A folder with the applications and ``.venv``."""
     (tmp_path / ".venv").symlink_to(sys.prefix)
     shutil.copytree(ROOT / "apps", tmp_path / "apps", ignore=shutil.ignore_patterns("__pycache__"))
-    with Shell(tmp_path, {}) as shell:
+    return tmp_path
+
+
+@pytest.fixture
+def shell(cloned: Path) -> Iterator[Shell]:
+    """A terminal in it."""
+    with Shell(cloned, {}, forking=True) as shell:
         yield shell
 
 
@@ -57,15 +63,16 @@ def test_the_commands_of_the_command_lines_page_work_as_they_stand(shell, tmp_pa
     walk(DOCS / "cli.md", tmp_path, shell)
 
 
-def test_activating_the_environment_brings_the_command(shell, tmp_path):
+def test_activating_the_environment_brings_the_command(cloned):
     assert ACTIVATE in [
         line for section in sections(README) for b in section.blocks for line in b.text.splitlines()
     ]
-    assert shell.run("PATH=/usr/bin:/bin; command -v pystreams")[0] != 0
-    assert shell.run(ACTIVATE) == (0, "")
-    code, found = shell.run("command -v pystreams")
-    assert code == 0
-    assert Path(found.strip()).samefile(Path(sys.prefix) / "bin" / "pystreams")
+    with Shell(cloned, {}) as shell:
+        assert shell.run("PATH=/usr/bin:/bin; command -v pystreams")[0] != 0
+        assert shell.run(ACTIVATE) == (0, "")
+        code, found = shell.run("command -v pystreams")
+        assert code == 0
+        assert Path(found.strip()).samefile(Path(sys.prefix) / "bin" / "pystreams")
 
 
 def test_the_demo_ends_by_telling_how_to_activate_it(tmp_path, capsys, monkeypatch):

@@ -45,7 +45,7 @@ class Reader:
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     folder = tmp_path_factory.mktemp("tutorial")
-    with Shell(folder, {}) as shell:
+    with Shell(folder, {}, forking=True) as shell:
         yield Reader(folder, shell)
 
 

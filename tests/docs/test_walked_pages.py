@@ -36,6 +36,6 @@ def test_every_step_does_what_the_page_shows(page: Path, tmp_path: Path, on_disk
         pytest.skip("the page uses curl")
     # The doctor warns of state in memory, where ``tmp_path`` may be. Whatever else is written is written faster there.
     folder = on_disk if "$ pystreams doctor" in text else tmp_path
-    with Shell(folder, {}) as shell:
+    with Shell(folder, {}, forking=True) as shell:
         ran = walk(page, folder, shell, {"localhost:8080": f"127.0.0.1:{free_port()}"})
     assert (ran == 0) == (page.name in WITHOUT_STEPS)

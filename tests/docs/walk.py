@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,16 +102,23 @@ def walk(
                     _check(f"{page.name}:{command.line}", command, shell, addresses)
                     ran += 1
         elif block.info == EXAMPLE:
-            told = _print_of(block, folder)
+            told = _print_of(block, folder, shell)
             output = shown.get(block.line)
             assert fits("" if output is None else output.text, told), f"{block.where} prints\n{told}"
             ran += 1
     return ran
 
 
-def _print_of(block: Block, folder: Path) -> str:
-    command = [sys.executable, "-c", block.text]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+def _print_of(block: Block, folder: Path, shell: Shell) -> str:
+    done = subprocess.run(
+        [shell.python, "-c", block.text],
+        cwd=folder,
+        pass_fds=shell.inherited,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 0, f"{block.where} fails:\n{done.stderr}"
     return done.stdout
 

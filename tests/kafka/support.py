@@ -17,8 +17,8 @@ from tests.live.support import Log, eventually
 
 #: On a busy machine a broker that runs may not answer for longer than an application waits for its first answer.
 CONNECT_TIMEOUT_S = 60.0
-#: By default, who has read everything is told so after half a second.
-QUICK_READS = {"fetch.max.wait.ms": "20"}
+#: By default, who has read everything is told so after half a second. Asking more often keeps a broker busy.
+QUICK_READS = {"fetch.max.wait.ms": "50"}
 
 
 def connect(
@@ -51,7 +51,7 @@ class Cluster(Log):
         self._producer = self._stack.enter_context(closing(self.broker.producer("test")))
 
     def app(self, name: str, **settings: Any) -> App:
-        return super().app(name, **{"commit_interval_ms": 100, **settings})
+        return super().app(name, **{"commit_interval_ms": 100, "poll_ms": 30, **settings})
 
     def remove_members(self, group: str) -> None:
         """Have the coordinator forget them now: those that were killed would be members until their session is over."""

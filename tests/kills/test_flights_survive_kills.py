@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 SEED = 3
 #: Enough work to be killed in; `make kills` has all.
-FLIGHTS = 200_000
+FLIGHTS = 80_000
 
 
 @pytest.fixture(scope="module")
@@ -24,17 +24,16 @@ def chaos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chaos]:
     return Chaos(folder, measure(folder / "baseline", FLIGHTS))
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + 2))
-def test_killed_at_a_random_moment_and_the_restart_once_more(chaos, seed):
-    assert chaos.random_moment(seed).kills
+def test_killed_at_a_random_moment_and_the_restart_once_more(chaos):
+    assert chaos.random_moment(SEED).kills
 
 
 def test_killed_again_and_again_while_it_works_on_one_log(chaos):
-    assert chaos.chain(SEED, 4, lose_state=False).kills
+    assert chaos.chain(SEED, 3, lose_state=False).kills
 
 
 def test_killed_again_and_again_and_its_state_deleted_each_time(chaos):
-    assert chaos.chain(SEED, 4, lose_state=True).kills
+    assert chaos.chain(SEED, 3, lose_state=True).kills
 
 
 @pytest.mark.parametrize("points", [COMMIT, RESTORE, ELSEWHERE], ids=["commit", "restore", "elsewhere"])
@@ -44,5 +43,5 @@ def test_killed_at_every_step(chaos, points):
 
 @pytest.mark.parametrize("states", [SHARED, SEPARATE], ids=["one-state-directory", "one-each"])
 def test_one_of_two_processes_killed(chaos, states):
-    outcome = chaos.two_processes(SEED, 3, states)
+    outcome = chaos.two_processes(SEED, 2, states)
     assert outcome.kills == outcome.meant

@@ -12,10 +12,10 @@ from pystreams.engine.offset_metadata import TEXT_CHARACTERS_MAX, merge_committe
 from pystreams.ids import TopicPartition
 from tests.live.support import Log, caught_up, eventually, run_to_the_end
 
-STEPS = 700
+STEPS = 600
 IN = TopicPartition("in", 0)
 #: The last time that each step sees.
-TIMES = random.Random(5).sample(range(1_000_000_000, 9_000_000_000), STEPS)
+TIMES = random.Random(5).sample(range(1_000_000_000_000, 1_700_000_000_000), STEPS)
 _WINDOWS = TimeWindows.tumbling(1_000, grace=0)
 
 

@@ -173,7 +173,7 @@ def eventually(condition: Callable[[], Any], what: object = "", timeout_s: float
         now = time.monotonic()
         if now > end:
             raise AssertionError(f"not within {timeout_s:g} s: {what or condition}")
-        time.sleep(min(max(0.01, 2 * (now - began)), 0.1))
+        time.sleep(min(max(0.01, 3 * (now - began)), 0.2))
 
 
 def freeze(pid: int) -> None:

@@ -13,8 +13,8 @@ from tests.live.support import Log, eventually, running
 
 pytestmark = pytest.mark.both_logs
 
-WAITING = 1_000_000
-#: A million buffered records take over 200 MB. librdkafka holds up to 100,000 of each partition, which take 47 MB.
+WAITING = 500_000
+#: Half a million buffered records take over 100 MB. librdkafka holds up to 100,000 of each partition, which take 47 MB.
 GROWTH_BYTES_MAX = {"embedded": 20_000_000, "kafka": 80_000_000}
 
 

@@ -50,7 +50,7 @@ def results(log: Log, name: str, cache_bytes: int, interval_ms: int) -> tuple[ob
 def test_cache_size_and_commit_interval_do_not_change_where_it_ends(log: Log, seed: int) -> None:
     random_ = random.Random(seed)
     log.create("in", partitions=2)
-    log.write("in", [(f"k{random_.randrange(30)}", random_.randrange(100), i) for i in range(3_000)])
+    log.write("in", [(f"k{random_.randrange(30)}", random_.randrange(100), i) for i in range(1_500)])
     outcomes = [results(log, f"c{i}", *case) for i, case in enumerate(CASES)]
     assert all(outcome == outcomes[0] for outcome in outcomes)
     assert len(outcomes[0][0]) == 30
@@ -63,7 +63,7 @@ def test_sliding_windows_lose_nothing_that_leaves_a_full_cache_while_they_are_re
     """A record of one key changes some windows, and may thereby push out those that it has not come to yet."""
     random_ = random.Random(4)
     log.create("in")
-    log.write("in", [(f"k{random_.randrange(4)}", 1, 10 * i) for i in range(600)])
+    log.write("in", [(f"k{random_.randrange(4)}", 1, 10 * i) for i in range(300)])
     ends = []
     for number, cache_bytes in enumerate((0, 500, 1_000, 2_000, 10 << 20)):
         log.create(f"out-{number}")

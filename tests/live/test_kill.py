@@ -16,8 +16,8 @@ from tests.live.support import Log, eventually
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = 8
-RECORDS_PER_ROUND = 30_000
+ROUNDS = 5
+RECORDS_PER_ROUND = 20_000
 ROOT = Path(__file__).parents[2]
 
 

@@ -18,7 +18,7 @@ from pystreams.serde.join_side import SideValue, WaitingKey
 from tests.live.support import Log, Read, caught_up, eventually, run_to_the_end
 
 PARTITIONS = 3
-RECORDS, HALF = 900, 450
+RECORDS, HALF = 500, 250
 TOPICS = ("inner", "left-outer", "outer", "self")
 WINDOWS = JoinWindows.of(40, grace=10).after(25)
 SETTINGS = {"window_changelog_retention_ms": -1, "num_stream_threads": 2}

@@ -26,7 +26,7 @@ def history() -> list[Change]:
     """(topic, key, value, timestamp): some late, some later than the history is long."""
     chance = random.Random(17)
     now, found = 10_000_000, []
-    for number in range(900):
+    for number in range(450):
         now += chance.choice((1, 2, 3)) * 30
         time = now - chance.choice((0, 0, 100, 1_000, 4_000, 9_000))
         value = chance.choice((None, number, number))
@@ -85,12 +85,12 @@ def test_stops_and_lost_state_change_nothing(
     records = history()
     whole, parts = logs("whole", []), logs("parts", [])
     streams = whole.start(joining(whole, persistent, nothing))
-    for start, end in ((0, 400), (400, 650), (650, len(records))):
+    for start, end in ((0, 200), (200, 325), (325, len(records))):
         write(whole, records[start:end])
         write(parts, records[start:end])
         caught_up(streams)
         run_to_the_end(parts, joining(parts, persistent, nothing))
-        if start == 400:
+        if start == 200:
             shutil.rmtree(parts.path / "state")
     with closing(streams):
         assert written(parts) == written(whole)
@@ -101,7 +101,7 @@ def test_what_a_failure_has_cut_off_is_done_again(logs: Callable[[str, list[Chan
     records = history()
     whole, broken = logs("whole", records), logs("broken", records)
     run_to_the_end(whole, joining(whole, True, nothing))
-    bad = next(value for topic, _, value, _ in records[500:] if topic == "asked")
+    bad = next(value for topic, _, value, _ in records[250:] if topic == "asked")
 
     def refuse(value: int) -> None:
         if value == bad:

@@ -15,7 +15,7 @@ from pystreams.dsl.windows import EmitStrategy, SessionWindows, SlidingWindows, 
 from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, run_to_the_end
 
 PARTITIONS = 3
-RECORDS = 900
+RECORDS = 500
 OUTPUTS = (
     "tumbling",
     "hopping-closed",
@@ -109,12 +109,12 @@ def test_a_stop_in_the_middle_changes_nothing(
     expected = written(whole)
     assert all(expected[topic] for topic in OUTPUTS)
 
-    parts = logs("parts", records[:400])
+    parts = logs("parts", records[:220])
     run_to_the_end(parts, windowed(parts, persistent, nothing, statestore_cache_max_bytes=0))
-    parts.write("in", records[400:650])
+    parts.write("in", records[220:360])
     run_to_the_end(parts, windowed(parts, persistent, nothing, statestore_cache_max_bytes=0))
     shutil.rmtree(parts.path / "state")
-    parts.write("in", records[650:])
+    parts.write("in", records[360:])
     run_to_the_end(parts, windowed(parts, persistent, nothing, statestore_cache_max_bytes=0))
     assert written(parts) == expected
 
@@ -128,7 +128,7 @@ def test_what_a_crash_has_cut_off_is_done_again(logs: Callable[[str, list[Change
         if value == bad:
             raise ValueError("out of order")
 
-    bad = next(value for _, value, _ in records[500:] if value is not None)
+    bad = next(value for _, value, _ in records[280:] if value is not None)
     broken = logs("broken", records)
     app = windowed(broken, True, refuse, statestore_cache_max_bytes=0, commit_interval_ms=50)
     streams = broken.start(app)

@@ -39,7 +39,7 @@ def late(windows: Any, history: list[tuple[str, int]]) -> LateRecords | None:
 
 @pytest.mark.parametrize("kind", WINDOWS)
 @given(history=HISTORIES, grace=st.integers(0, 8))
-@examples(25)
+@examples(12)
 def test_with_that_grace_nothing_is_late(kind: str, history: list[tuple[str, int]], grace: int) -> None:
     found = late(WINDOWS[kind](grace), history)
     if found is None:
@@ -53,7 +53,7 @@ def test_with_that_grace_nothing_is_late(kind: str, history: list[tuple[str, int
 
 
 @given(history=HISTORIES)
-@examples(25)
+@examples(12)
 def test_the_worst_lateness_is_the_distance_from_stream_time(history: list[tuple[str, int]]) -> None:
     found = late(TimeWindows.tumbling(10), history)
     stream_time, worst = -1, 0

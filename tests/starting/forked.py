@@ -27,6 +27,7 @@ from typing import Any, Final
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _NURSERY: Final = Path(__file__).with_name("nursery.py")
+_TYPED: Final = Path(__file__).with_name("typed.py")
 _MODULES: Final = ("pystreams", "tests.", "apps.")
 #: Variables that Python or libraries read once, when they are loaded.
 _READ_AT_THE_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "OPENSSL_", "SSL_")
@@ -57,7 +58,7 @@ class Nursery:
         with contextlib.ExitStack() as failed:
             failed.callback(ours.close)
             with theirs:
-                text, sent = json.dumps(program).encode(), [theirs.fileno(), *descriptors]
+                text, sent = ascii(program).encode(), [theirs.fileno(), *descriptors]
                 try:
                     socket.send_fds(self._running(), [text], sent)
                 except OSError:
@@ -70,6 +71,10 @@ class Nursery:
                 )
             failed.pop_all()
         return answer["pid"], ours
+
+    def asked_over(self) -> socket.socket:
+        """The socket that takes requests."""
+        return self._running()
 
     def _running(self) -> socket.socket:
         if self._control is None:
@@ -106,7 +111,8 @@ def _start() -> tuple[subprocess.Popen[bytes], socket.socket]:
 
 _mutex: Final = threading.Lock()
 #: Two, so that programs that work together differ in the seed of their hashes, as started ones do.
-_nurseries: Final = cycle((Nursery(), Nursery()))
+_both: Final = (Nursery(), Nursery())
+_nurseries: Final = cycle(_both)
 
 
 class Popen(subprocess.Popen[Any]):
@@ -159,6 +165,26 @@ class Popen(subprocess.Popen[Any]):
         return self.returncode
 
 
+def make_commands(folder: Path, environment: Mapping[str, str]) -> list[int]:
+    """Write ``pystreams`` and ``python``, which fork what a shell with this environment runs. Returns the descriptors
+    that the shell has to inherit; none, and nothing is written, if its programs have to be started."""
+    read = _read_at_the_start(environment)
+    # Whether modules are compiled makes no difference to a program.
+    started_with = {name: text for name, text in _ENVIRONMENT.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    forking = sys.platform == "linux" and os.environ.get("PYSTREAMS_TESTS_START") != "exec"
+    if not forking or read != _read_at_the_start(started_with):
+        return []
+    with _mutex:
+        sockets = [nursery.asked_over().fileno() for nursery in _both]
+    given = (str(Path(sys.executable).parent), sockets, _READ_AT_THE_START, _TAKEN_OVER, read)
+    text = f"{_TYPED.read_text(encoding='utf-8')}\n\nmain{given!r}\n"
+    for name in ("pystreams", "python"):
+        command = folder / name
+        command.write_text(f"#!{sys.executable} -IS\n{text}", encoding="utf-8")
+        command.chmod(0o755)
+    return sockets
+
+
 def _can_be_forked(arguments: Mapping[str, Any], environment: Mapping[Any, Any]) -> bool:
     command = arguments["args"]
     return (
@@ -195,8 +221,8 @@ def _program(arguments: Mapping[str, Any], environment: dict[str, str], numbers:
         "numbers": numbers,
         "mask": _umask(),
         "new_session": bool(arguments["start_new_session"]),
-        "blocked": [*signal.pthread_sigmask(signal.SIG_BLOCK, ())],
-        "ignored": [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_IGN],
+        "blocked": [*map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ()))],
+        "ignored": [int(number) for number in _SIGNALS if signal.getsignal(number) is signal.SIG_IGN],
     }
 
 

@@ -6,6 +6,7 @@ as ``<nursery>``.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import faulthandler
 import fcntl
@@ -21,6 +22,7 @@ import socket
 import sys
 import time
 import traceback
+import types
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,9 +48,8 @@ FAR = 200
 
 
 class Program(NamedTuple):
-    """A module to run, and what its process takes from the one that starts it."""
+    """A module, a file or a text to run, and what its process takes from the one that starts it."""
 
-    module: str
     arguments: list[str]
     folder: str
     environment: dict[str, str]
@@ -59,6 +60,11 @@ class Program(NamedTuple):
     new_session: bool
     blocked: list[int]
     ignored: list[int]
+    module: str = ""
+    script: str = ""
+    code: str = ""
+    #: It has a process group of its own, which is killed if its caller is gone.
+    bound: bool = False
 
 
 class Forked:
@@ -71,9 +77,13 @@ class Forked:
         self._ended: set[int] = set()
         #: Nobody waits for these any more.
         self._forgotten: set[int] = set()
+        #: These do not outlive their callers.
+        self._bound: set[int] = set()
 
-    def add(self, caller: socket.socket, pid: int) -> None:
+    def add(self, caller: socket.socket, pid: int, *, bound: bool) -> None:
         self._pids[caller] = pid
+        if bound:
+            self._bound.add(pid)
         self._waiting.register(caller, selectors.EVENT_READ)
 
     def tell_the_ended(self) -> None:
@@ -93,7 +103,15 @@ class Forked:
         for caller in callers & self._pids.keys():
             self._waiting.unregister(caller)
             caller.close()
-            self._forgotten.add(self._pids.pop(caller))
+            pid = self._pids.pop(caller)
+            self._forgotten.add(pid)
+            if pid in self._bound:
+                self._bound.discard(pid)
+                if pid not in self._ended:
+                    # It may not have its group yet.
+                    for kill in (os.killpg, os.kill):
+                        with contextlib.suppress(ProcessLookupError):
+                            kill(pid, signal.SIGKILL)
         self.tell_the_ended()
 
     def close_sockets(self) -> None:
@@ -126,7 +144,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     text, descriptors, caller = serve(control)
-    program = Program(**json.loads(text))
+    program = Program(**ast.literal_eval(text.decode()))
     far = max(FAR, *program.numbers) + 1
     report = socket.socket(fileno=fcntl.fcntl(caller.fileno(), fcntl.F_DUPFD_CLOEXEC, far))
     caller.close()
@@ -138,7 +156,7 @@ def main() -> None:
             report.send(json.dumps({"error": traceback.format_exc()}).encode())
             os._exit(1)
         report.send(json.dumps({"pid": os.getpid()}).encode())
-    runpy.run_module(program.module, run_name="__main__", alter_sys=True)
+    run(program)
 
 
 def serve(control: socket.socket) -> tuple[bytes, list[int], socket.socket]:
@@ -166,7 +184,7 @@ def serve(control: socket.socket) -> tuple[bytes, list[int], socket.socket]:
             pid = os.fork()
             if not pid:
                 break
-            forked.add(caller, pid)
+            forked.add(caller, pid, bound=text.endswith(b"'bound': True}"))
             for descriptor in descriptors:
                 os.close(descriptor)
     signal.set_wakeup_fd(-1)
@@ -196,6 +214,8 @@ def take_descriptors(numbers: list[int], descriptors: list[int], far: int) -> No
 
 def become(program: Program, installed: list[str]) -> None:
     """Be as if the program had been started, and Python with it."""
+    if program.bound:
+        os.setpgid(0, 0)
     if program.new_session:
         os.setsid()
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
@@ -212,13 +232,31 @@ def become(program: Program, installed: list[str]) -> None:
     time.tzset()
     entries = program.environment.get("PYTHONPATH", "").split(os.pathsep)
     named = dict.fromkeys(str(Path(entry).absolute()) for entry in entries if entry)
-    sys.path[:] = [program.folder, *named, *(entry for entry in installed if entry not in named)]
+    beside = os.path.dirname(os.path.realpath(program.script)) if program.script else program.folder  # noqa: PTH120
+    first = "" if program.code else beside
+    sys.path[:] = [first, *named, *(entry for entry in installed if entry not in named)]
     importlib.invalidate_caches()
-    sys.argv[:] = ["-m", *program.arguments]
-    sys.orig_argv[:] = [sys.executable, "-m", program.module, *program.arguments]
+    typed = [program.script] if program.script else ["-c" if program.code else "-m"]
+    sys.argv[:] = [*typed, *program.arguments]
+    told = [] if program.script else [program.code or program.module]
+    sys.orig_argv[:] = [sys.executable, *typed, *told, *program.arguments]
     open_streams(unbuffered=bool(program.environment.get("PYTHONUNBUFFERED")))
     if program.environment.get("PYTHONFAULTHANDLER"):
         faulthandler.enable()
+
+
+def run(program: Program) -> None:
+    """As Python does it."""
+    if program.module:
+        runpy.run_module(program.module, run_name="__main__", alter_sys=True)
+        return
+    main = types.ModuleType("__main__")
+    sys.modules["__main__"] = main
+    code, name = program.code, "<string>"
+    if program.script:
+        name = main.__file__ = str(Path(program.script).absolute())
+        code = Path(name).read_text(encoding="utf-8")
+    exec(compile(code, name, "exec", dont_inherit=True), vars(main))
 
 
 def open_streams(*, unbuffered: bool) -> None:

@@ -59,8 +59,13 @@ def test_importing_takes_three_times_as_long_as_some_of_pythons_modules_at_most(
     own, yardstick = MEASURE.format("pystreams.app"), MEASURE.format(YARDSTICK)
     for warm in (own, yardstick):
         python(warm)
-    pairs = [(float(python(own)), float(python(yardstick))) for _ in range(10)]
-    ours, theirs = (min(times) for times in zip(*pairs, strict=True))
+    pairs: list[tuple[float, float]] = []
+    for _ in range(10):
+        pairs.append((float(python(own)), float(python(yardstick))))
+        ours, theirs = (min(times) for times in zip(*pairs, strict=True))
+        # Others on the machine can only make either slower.
+        if len(pairs) > 2 and ours < TIMES_MAX * theirs:
+            break
     assert ours < TIMES_MAX * theirs
 
 

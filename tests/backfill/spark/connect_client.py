@@ -1,12 +1,16 @@
-"""What a program does with a session of Spark Connect. A process has either such sessions or those with a JVM, so each
-check is a process of its own:
+"""What a program does with a session of Spark Connect. A process has either such sessions or those with a JVM, so the
+checks have a process of their own, and share a session:
 
-    python -m tests.backfill.spark.connect_client CHECK sc://HOST:PORT FOLDER
+    python -m tests.backfill.spark.connect_client sc://HOST:PORT FOLDER
+
+It prints as JSON what became of each check: null, or its traceback. An error that no check expects ends it.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -25,7 +29,7 @@ from pystreams.backfill.spark.archive import SparkArchiver
 from pystreams.backfill.spark.arrow import table_of
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.backfill.spark.session import spark_session
-from pystreams.errors import ConfigError, ProcessingError
+from pystreams.errors import ConfigError, ProcessingError, StreamsError
 from tests.backfill.kit import Backfill, everything, lines, memory
 from tests.backfill.live import append, create, left_on
 from tests.backfill.programs import history, two_repartitions, word_count
@@ -129,10 +133,20 @@ CHECKS: Final[dict[str, Check]] = {
 }
 
 
+def _outcome(check: Check, session: SparkSession, folder: Path) -> str | None:
+    folder.mkdir()
+    try:
+        check(session, folder)
+    except (AssertionError, StreamsError, pytest.fail.Exception):
+        return traceback.format_exc()
+    return None
+
+
 def main() -> None:
-    check, url, folder = sys.argv[1:]
+    url, folder = sys.argv[1:]
     with spark_session(url, app_name="checks") as session:
-        CHECKS[check](session, Path(folder))
+        outcomes = {name: _outcome(check, session, Path(folder, name)) for name, check in CHECKS.items()}
+    print(json.dumps(outcomes))
 
 
 if __name__ == "__main__":

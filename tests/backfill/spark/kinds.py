@@ -153,8 +153,8 @@ def driver_in_commit(run: Run) -> list[BackfillResult]:
 
 def run_again(run: Run) -> list[BackfillResult]:
     """All of it a second time, as another backfill: nothing is written that is there, but for versioned stores, whose
-    changelogs are made anew."""
-    first = hand_over(run.computed(staging="first"), run.place.log.broker)
+    changelogs are made anew. The first one ran without Spark."""
+    first = hand_over(run.computed(InlineExecutor(), "first"), run.place.log.broker)
     result = run.computed()
     again = hand_over(result, run.place.log.broker)
     assert not again.complete_before

@@ -20,13 +20,35 @@ from tests.backfill.live import append, create
 from tests.backfill.programs import history
 from tests.live.support import Log
 
-#: With SHOP_MARKS, its second slice says where it is at work, and waits until somebody lets it go on.
+#: With SHOP_KILLS, its first slice kills the executor that it runs in, once: a JVM, the parent of the process from
+#: which Spark's Python workers are forked. With SHOP_MARKS, its second slice says where it is at work, and waits until
+#: somebody lets it go on.
 _PROGRAM: Final = """
 import os
+import signal
 import time
 from pathlib import Path
 
 from pystreams import App
+
+
+def words_of(line):
+    kills = os.environ.get("SHOP_KILLS")
+    if kills:
+        kill_executor(Path(kills) / "killed")
+    return line.split()
+
+
+def kill_executor(mark):
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return
+    executor = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]
+    command = Path(f"/proc/{executor}/cmdline").read_text()
+    assert "ExecutorBackend" in command, command
+    mark.write_text(executor)
+    os.kill(int(executor), signal.SIGKILL)
 
 
 def counted(count):
@@ -45,7 +67,7 @@ def wait(marks):
 
 
 app = App("shop")
-words = app.stream("lines", value=str).flat_map_values(str.split).group_by(lambda word: word)
+words = app.stream("lines", value=str).flat_map_values(words_of).group_by(lambda word: word)
 words.count(name="counts").to_stream().map_values(counted).to("word-counts", value=int)
 """
 

@@ -16,7 +16,8 @@ from tests.live.support import Log
 pytestmark = pytest.mark.live
 
 #: A driver with a Spark of its own takes long; that it dies before the commit is seen by ``make prove-backfill``.
-SHORT = ["worker-in-compute", "worker-in-publish", "driver-in-commit", "run-again", "resumed", "incremental"]
+#: Workers are killed in the topologies of ``of_operators``.
+SHORT = ["driver-in-commit", "run-again", "resumed", "incremental"]
 
 
 def _recorded() -> list[Written]:

@@ -1,4 +1,5 @@
-"""A backfill runs on a standalone cluster, by the command and by ``spark-submit``, and goes on if a worker dies."""
+"""A backfill runs on a standalone cluster, by the command and by ``spark-submit``, with code that is shipped to
+executors, and goes on if a worker or an executor dies."""
 
 from __future__ import annotations
 
@@ -104,14 +105,15 @@ def test_a_backfill_whose_worker_is_killed_equals_an_inline_one(
 
 
 @pytest.mark.slow
-def test_a_script_that_is_submitted_computes_the_same(
+def test_a_script_that_is_submitted_computes_the_same_if_an_executor_is_killed(
     cluster: Cluster, shop: Shop, inline: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "job.py").write_text(JOB, encoding="utf-8")
     submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", cluster.url, "--py-files", str(shop.zip)]
+    options = _options(**{"spark.executorEnv.SHOP_KILLS": str(tmp_path)})
     arguments = [shop.source.path, str(tmp_path / "staging"), str(tmp_path / "stores.json")]
     done = subprocess.run(
-        [*submit, *_options(), str(tmp_path / "job.py"), *arguments],
+        [*submit, *options, str(tmp_path / "job.py"), *arguments],
         cwd=tmp_path,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
@@ -120,4 +122,5 @@ def test_a_script_that_is_submitted_computes_the_same(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
+    assert (tmp_path / "killed").read_text(encoding="utf-8"), "no executor was killed"
     assert json.loads((tmp_path / "stores.json").read_text(encoding="utf-8")) == inline["stores"]

@@ -55,10 +55,18 @@ def verified(log: Log, **given: Any) -> Verified:
     return verify(revenue(state_dir=log.path / "state"), log.broker, wait_ms=0, **given)
 
 
-def test_a_migration_from_a_table_is_equal(
+def test_a_migration_from_a_table_is_equal_and_without_the_table_it_says_which_boundary_to_give(
     spark: Any, executor: SparkExecutor, log: Log, tmp_path: Path
 ) -> None:
-    handed_over(spark, executor, log, tmp_path / "staging")
+    result = handed_over(spark, executor, log, tmp_path / "staging")
+    assert result.manifest.boundaries == {"orders": BOUNDARY}
+    with pytest.raises(ConfigError) as refused:
+        verified(log, sources=EmbeddedSource(str(log.path / "log.db")))
+    message = str(refused.value)
+    assert message.startswith("shop was handed over from a table before 2024-03-01T00:")
+    assert "history from the log alone cannot equal it" in message
+    assert "--boundary 2024-03-01T00:" in message
+    assert "in Python boundary='2024-03-01T00:" in message
     # Later ones, and ones that come late: their time is before the boundary, and live counts them.
     log.write("orders", [(key, order, at + 10**9) for key, order, at in ORDERS[:10]], value=Order)
     log.write("orders", ORDERS[:4], value=Order)
@@ -79,20 +87,6 @@ def test_late_records_count_though_none_has_come_after_the_boundary(
     run_to_the_end(log, revenue(state_dir=log.path / "state"))
     found = verified(log, sources=sources(spark, log), boundary=BOUNDARY, executor=executor)
     assert found.equal, found
-
-
-def test_without_the_table_it_is_refused_and_says_which_boundary_to_give(
-    spark: Any, executor: SparkExecutor, log: Log, tmp_path: Path
-) -> None:
-    result = handed_over(spark, executor, log, tmp_path / "staging")
-    assert result.manifest.boundaries == {"orders": BOUNDARY}
-    with pytest.raises(ConfigError) as refused:
-        verified(log, sources=EmbeddedSource(str(log.path / "log.db")))
-    message = str(refused.value)
-    assert message.startswith("shop was handed over from a table before 2024-03-01T00:")
-    assert "history from the log alone cannot equal it" in message
-    assert "--boundary 2024-03-01T00:" in message
-    assert "in Python boundary='2024-03-01T00:" in message
 
 
 def test_a_table_without_offsets_and_without_a_boundary_is_refused_first(spark: Any, log: Log) -> None:

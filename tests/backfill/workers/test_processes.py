@@ -25,6 +25,8 @@ from tests.live.support import eventually
 
 TWO = ProcessExecutor(processes=2)
 
+pytestmark = pytest.mark.usefixtures("same_workers")
+
 
 def parquet_files(folder: Path) -> list[str]:
     """What is staged, by path within the folder of its slice."""
@@ -45,24 +47,6 @@ def test_processes_give_what_an_inline_run_gives(name: str, tmp_path: Path) -> N
     assert parquet_files(tmp_path / "processes") == parquet_files(tmp_path / "inline")
 
 
-def test_tasks_run_in_several_processes(tmp_path: Path) -> None:
-    began = tmp_path / "began"
-    began.mkdir()
-
-    def pid_beside_another(_: int) -> int:
-        (began / str(os.getpid())).touch()
-        eventually(lambda: len(list(began.iterdir())) == 2)
-        return os.getpid()
-
-    app = App("pids")
-    app.stream("numbers", key=str, value=int).map_values(pid_beside_another).to("pids", value=int)
-    past = {"numbers": [lines([(str(n), n, n) for n in range(20)]) for _ in range(4)]}
-    result = Backfill(app, memory(past), tmp_path / "work", executor=TWO).run()
-    pids = {record.value for records in result.sink("pids").values() for record in records}
-    assert len(pids) == 2
-    assert str(os.getpid()) not in {path.name for path in began.iterdir()}
-
-
 def test_the_driver_hears_of_every_task(tmp_path: Path) -> None:
     one = Backfill(word_count(), memory(history("word count", 5, 2)), tmp_path, executor=TWO)
     heard: list[Progress] = []
@@ -70,6 +54,20 @@ def test_the_driver_hears_of_every_task(tmp_path: Path) -> None:
     run(planned, TWO, str(tmp_path), progress=heard.append)
     ended = {(progress.slice, progress.task) for progress in heard if progress.finished}
     assert ended == {(slice, task) for slice in (0, 1) for task in (0, 1)}
+
+
+def test_each_continues_what_the_other_one_computed(tmp_path: Path) -> None:
+    past = history("word count", 5, 3)
+    first = {topic: [one[:20] for one in partitions] for topic, partitions in past.items()}
+    whole = everything(Backfill(word_count(), memory(past), tmp_path / "whole").run())["changelogs"]
+    settings = {"application_id": "words"}
+    for before, after in ((TWO, InlineExecutor()), (InlineExecutor(), TWO)):
+        one, two = tmp_path / f"{type(before).__name__} 1", tmp_path / f"{type(before).__name__} 2"
+        backfill(word_count(), sources=memory(first), staging=one, executor=before, settings=settings)
+        result = backfill(
+            word_count(), sources=memory(past), staging=two, executor=after, settings=settings, previous=one
+        )
+        assert everything(result)["changelogs"] == whole
 
 
 def test_a_function_that_raises_is_named_as_inline(tmp_path: Path) -> None:
@@ -83,6 +81,37 @@ def test_a_function_that_raises_is_named_as_inline(tmp_path: Path) -> None:
     assert str(raised.value) == str(inline.value)
     assert isinstance(raised.value.__cause__, WorkerError)
     assert "ZeroDivisionError" in str(raised.value.__cause__)
+
+
+def test_tasks_run_in_several_processes_which_are_others_for_another_backfill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = pids_of_tasks(tmp_path / "first")
+    # The same executor, without the fixture.
+    monkeypatch.undo()
+    assert len(first) == 2
+    assert str(os.getpid()) not in first
+    assert not first & pids_of_tasks(tmp_path / "second")
+
+
+def pids_of_tasks(folder: Path) -> set[str]:
+    """The processes in which the tasks of a backfill ran."""
+    began = folder / "began"
+    began.mkdir(parents=True)
+
+    def pid_beside_another(_: int) -> int:
+        (began / str(os.getpid())).touch()
+        eventually(lambda: len(list(began.iterdir())) == 2)
+        return os.getpid()
+
+    app = App("pids")
+    app.stream("numbers", key=str, value=int).map_values(pid_beside_another).to("pids", value=int)
+    past = {"numbers": [lines([(str(n), n, n) for n in range(20)]) for _ in range(4)]}
+    result = Backfill(app, memory(past), folder / "work", executor=TWO).run()
+    values = [record.value for records in result.sink("pids").values() for record in records]
+    pids = {str(int.from_bytes(value or b"", "big")) for value in values}
+    assert pids == {path.name for path in began.iterdir()}
+    return pids
 
 
 def killing_itself(marks: Path, times: int) -> App:
@@ -108,10 +137,10 @@ def test_a_task_whose_process_dies_is_begun_again(tmp_path: Path, caplog: pytest
     marks = tmp_path / "marks"
     marks.mkdir()
     inline = Backfill(killing_itself(marks, 0), memory(PAST), tmp_path / "inline").run()
-    killed = Backfill(killing_itself(marks, 2), memory(PAST), tmp_path / "killed", executor=TWO).run()
-    assert len(list(marks.iterdir())) == 2
+    killed = Backfill(killing_itself(marks, 1), memory(PAST), tmp_path / "killed", executor=TWO).run()
+    assert len(list(marks.iterdir())) == 1
     assert everything(killed) == everything(inline)
-    assert caplog.text.count("its task is begun again") == 2
+    assert caplog.text.count("its task is begun again") == 1
     assert parquet_files(tmp_path / "killed") == parquet_files(tmp_path / "inline")
     assert not list((tmp_path / "killed").rglob("*.sst")), "stores of tasks that died"
 
@@ -125,20 +154,6 @@ def test_a_task_whose_process_always_dies_is_given_up_and_can_be_resumed(tmp_pat
     inline = Backfill(killing_itself(marks, 0), memory(PAST), tmp_path / "inline").run()
     one.executor = InlineExecutor()
     assert everything(one.run(resume=True)) == everything(inline)
-
-
-def test_each_continues_what_the_other_one_computed(tmp_path: Path) -> None:
-    past = history("word count", 5, 3)
-    first = {topic: [one[:20] for one in partitions] for topic, partitions in past.items()}
-    whole = everything(Backfill(word_count(), memory(past), tmp_path / "whole").run())["changelogs"]
-    settings = {"application_id": "words"}
-    for before, after in ((TWO, InlineExecutor()), (InlineExecutor(), TWO)):
-        one, two = tmp_path / f"{type(before).__name__} 1", tmp_path / f"{type(before).__name__} 2"
-        backfill(word_count(), sources=memory(first), staging=one, executor=before, settings=settings)
-        result = backfill(
-            word_count(), sources=memory(past), staging=two, executor=after, settings=settings, previous=one
-        )
-        assert everything(result)["changelogs"] == whole
 
 
 #: A script without a guard: a process that imported it again would run it again.

@@ -18,7 +18,7 @@ def test_few_flights_are_processed_alone_and_asked_for(tmp_path: Path) -> None:
         "--years",
         "1",
         "--flights",
-        "80000",
+        "50000",
         "--rate",
         "100",
         "--repeats",

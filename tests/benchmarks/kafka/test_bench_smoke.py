@@ -20,7 +20,8 @@ pytestmark = pytest.mark.slow
     ("job", "names", "threads"),
     [
         ("stateless", ("pystreams", "plain"), (1,)),
-        ("wordcount", ("pystreams", "java"), (1,)),
+        # Those of pystreams are in tests/benchmarks/exactly_once.
+        ("wordcount", ("java",), (1,)),
         ("windows", ("pystreams",), (1, 2)),
         ("join", ("pystreams", "java"), (1,)),
     ],

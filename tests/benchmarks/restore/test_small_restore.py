@@ -36,8 +36,8 @@ def test_each_restores_the_whole_changelog(session: Session, name: str) -> None:
 
 
 def test_tasks_process_while_others_are_restored(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "_SETTLE_S", 0.5)
-    beside = prepared(session, 800_000).beside(PEERS["pystreams"], 0.5)
+    monkeypatch.setattr(bench, "_SETTLE_S", 0.3)
+    beside = prepared(session, 550_000).beside(PEERS["pystreams"], 0.3)
     assert beside.during > 0
     assert beside.alone > 0
 

@@ -64,16 +64,20 @@ def test_they_share_the_work_and_all_stop_when_the_application_has_caught_up(log
     assert "3 workers, 0 restarts" in run.text
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_has_all_of_them_commit_and_stop(log, start, number):
-    run = start("words", "--workers", "2")
-    run.says("^running ")
-    write_lines(log, 500)
-    eventually(lambda: counted(log) == 500)
+def check_that_it_stops(log: Log, run: WorkersRun, number: signal.Signals) -> None:
+    """The signal has all of them commit and stop."""
     run.send(number)
     run.ends_with(0)
     assert "all is committed" in run.text
     assert log.admin.group_members("wordcount") == []
+
+
+def test_a_closed_terminal_has_all_of_them_commit_and_stop(log, start):
+    run = start("words", "--workers", "2")
+    run.says("^running ")
+    write_lines(log, 500)
+    eventually(lambda: counted(log) == 500)
+    check_that_it_stops(log, run, signal.SIGHUP)
 
 
 def test_a_worker_that_is_killed_is_started_again_and_nothing_is_lost_or_doubled(log, start):
@@ -89,14 +93,13 @@ def test_a_worker_that_is_killed_is_started_again_and_nothing_is_lost_or_doubled
     assert after[1] != before[1]
     write_lines(log, 3_000, first=3_000)
     eventually(lambda: counted(log) == 6_000, f"all is counted, {run.text}")
-    run.send(signal.SIGTERM)
-    run.ends_with(0)
+    check_that_it_stops(log, run, signal.SIGTERM)
     assert "2 workers, 1 restart." in run.text
 
 
 def test_no_worker_outlives_a_supervisor_that_is_killed(log, start):
-    run = start("words", "--workers", "3")
-    run.all_there(3)
+    run = start("words", "--workers", "2")
+    run.all_there(2)
     run.says("running")
     write_lines(log, 500)
     eventually(lambda: counted(log) > 0)
@@ -107,7 +110,7 @@ def test_no_worker_outlives_a_supervisor_that_is_killed(log, start):
 
 
 def test_no_worker_outlives_a_supervisor_that_is_killed_while_it_starts_them(log, start):
-    run = start("words", "--workers", "3")
+    run = start("words", "--workers", "2")
     eventually(run.workers)
     run.send(signal.SIGKILL)
     run.ends_with(-signal.SIGKILL)
@@ -147,7 +150,7 @@ def test_a_second_ctrl_c_kills_what_does_not_stop(log, folder, start):
     ],
 )
 def test_a_mistake_is_reported_once_and_ends_the_run(log, start, arguments, code, answer):
-    run = start(*arguments, "--workers", "3")
+    run = start(*arguments, "--workers", "2")
     run.ends_with(code)
     assert run.text.count(answer) == 1
     assert "starts again" not in run.text
@@ -180,8 +183,8 @@ def test_a_record_that_no_worker_gets_past_ends_the_run_with_its_error(log, fold
 
 
 def test_more_workers_than_the_system_has_room_for_are_refused_and_none_is_left(log, start):
-    limited = ["sh", "-c", 'ulimit -n 24; exec "$@"', "sh"]
-    run = start("words", "--workers", "20", under=limited)
+    limited = ["sh", "-c", 'ulimit -n 20; exec "$@"', "sh"]
+    run = start("words", "--workers", "10", under=limited)
     run.ends_with(1)
     assert "a worker cannot be started" in run.text
     assert "Too many open files" in run.text
@@ -235,5 +238,4 @@ def test_the_group_takes_over_from_a_worker_that_is_stopped(log, start):
     run.says("worker 1 was killed by its supervisor, because it had not reported for 1 s, after")
     eventually(lambda: counted(log) == 1_000, "the other worker has done it all")
     run.all_there(2)
-    run.send(signal.SIGINT)
-    run.ends_with(0)
+    check_that_it_stops(log, run, signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Applications run unchanged on Kafka, alone and as several processes, stopped cleanly and killed."""
+"""Applications run unchanged on Kafka, alone and as several processes. Those that are killed: ``kafka/kills``."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import os
 import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from apps import flights, wordcount
-from apps.flights_feed import data_folder, feed, read_rows
+from apps.flights_feed import feed, read_rows
 from apps.flights_report import read_results
 from pystreams import Streams, open_log
 from pystreams.errors import TopologyError
 from tests.kafka.server import ROOT
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
+from tests.kills.flights import data_of
 from tests.live.support import caught_up, eventually
 
 READ = ("lines", "wordcount-counts-repartition")
@@ -152,13 +152,16 @@ def test_another_topology_is_refused_by_name_and_does_not_disturb_the_group(clus
 
 
 @pytest.mark.slow
-def test_the_flights_of_2013_equal_the_plain_computation(cluster: Cluster):
-    with open_log(bootstrap_servers=cluster.bootstrap_servers) as log:
-        assert feed(log, data_folder()) == 336_776
+def test_flights_of_2013_equal_the_plain_computation(cluster: Cluster):
+    """``live/test_flights.py`` has all of them."""
+    with data_of(20_000) as folder:
+        with open_log(bootstrap_servers=cluster.bootstrap_servers) as log:
+            assert feed(log, folder) == 20_000
+        rows = list(read_rows(folder))
     config = flights.app.config.override({"state_dir": cluster.path / "state"})
     Streams(flights.app, config, cluster.broker).run(until_caught_up=True)
     sums: dict[tuple[str, str], list[int]] = {}
-    for row in read_rows(data_folder()):
+    for row in rows:
         if row["dep_time"] != "NA":
             of_day = sums.setdefault((row["carrier"], row["time_hour"][:10]), [0, 0])
             of_day[0] += 1
@@ -188,24 +191,3 @@ def test_two_processes_share_the_tasks_and_one_takes_over_when_the_other_stops(
     lines.write(2_000)
     eventually(lambda: cluster.all_committed("wordcount", *READ), "all is committed")
     assert cluster.table("word-counts") == lines.counts
-
-
-@pytest.mark.slow
-def test_kill_9_loses_nothing(cluster: Cluster, processes: list[subprocess.Popen[bytes]]):
-    lines = Lines(cluster, 4)
-    processes += [start_process(cluster, f"worker{number}") for number in range(2)]
-    for _ in range(5):
-        before = cluster.committed("wordcount")
-        lines.write(15_000)
-        eventually(lambda before=before: cluster.committed("wordcount") != before, "a commit")
-        time.sleep(lines.choose.uniform(0, 0.3))  # a random moment is what this test is about
-        victim = lines.choose.randrange(2)
-        processes[victim].kill()
-        processes[victim].wait()
-        processes[victim] = start_process(cluster, f"worker{victim}")
-    eventually(lambda: cluster.all_committed("wordcount", *READ), "all is committed")
-    found = cluster.table("word-counts")
-    assert found.keys() == lines.counts.keys()
-    again = {word: found[word] - count for word, count in lines.counts.items()}
-    assert min(again.values()) >= 0, again
-    print(f"words counted again after five kills: {sum(again.values())} of {lines.counts.total()}")

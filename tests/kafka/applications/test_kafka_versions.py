@@ -55,8 +55,8 @@ def test_counts_that_are_done_again_count_once_now_and_in_history(cluster: Clust
     cluster.admin.create_topics([TopicSpec("timed", 1, {**KEPT, "message.timestamp.after.max.ms": "1000"})])
     streams = cluster.start(counting(cluster, persistent=persistent))
     records: list[tuple[str, int, int]] = []
-    for start in (0, 300, 600):
-        more = [(KEYS[i % 7], i, i + 1) for i in range(start, start + 300)]
+    for start in (0, 120, 240):
+        more = [(KEYS[i % 7], i, i + 1) for i in range(start, start + 120)]
         records += more
         cluster.write("in", more)
         caught_up(streams)

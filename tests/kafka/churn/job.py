@@ -21,8 +21,8 @@ from tests.live.support import eventually
 
 PARTITIONS = 8
 KEYS = 300
-#: A burst of so many records, so often, is about 1,000 records a second.
-BURST, BURST_INTERVAL_S = 50, 0.05
+#: A burst of so many records, so often, is about 300 records a second.
+BURST, BURST_INTERVAL_S = 15, 0.05
 SETTLE_TIMEOUT_S = 240.0
 
 

@@ -12,12 +12,12 @@ def test_two_processes_share_the_tasks_and_one_takes_over_when_the_other_stops(w
     first = words.start("one")
     words.start("two")
     eventually(lambda: words.members() == 2, "two members")
-    words.write(1_000)
+    words.write(300)
     words.done()
     words.check()
     first.terminate()
     assert first.wait(30) == 0
-    words.write(1_000)
+    words.write(300)
     words.done()
     words.check()
     words.stop_all()
@@ -29,9 +29,9 @@ def test_kill_9_doubles_nothing_and_loses_nothing(words: WordCounts):
     names = ["one", "two"]
     running = [words.start(name) for name in names]
     eventually(lambda: words.members() == 2, "two members")
-    for _ in range(5):
+    for _ in range(3):
         before = words.cluster.committed(APPLICATION)
-        words.write(2_000)
+        words.write(1_000)
         eventually(lambda before=before: words.cluster.committed(APPLICATION) != before, "a commit")
         words.write_for(words.choose.uniform(0, 0.5))
         victim = words.choose.randrange(2)

@@ -58,13 +58,12 @@ def test_a_process_that_was_frozen_goes_on_when_others_have_its_tasks(words: Wor
     started(words)
     words.start("two")
     eventually(lambda: words.members() == 2, "two members")
-    for _ in range(2):
-        words.write_for(0.5)
-        frozen.send_signal(signal.SIGSTOP)
-        eventually(lambda: words.members() == 1, "the frozen one is removed")
-        words.write_for(2)
-        frozen.send_signal(signal.SIGCONT)
-        eventually(lambda: words.members() == 2, "it has joined again")
+    words.write_for(0.5)
+    frozen.send_signal(signal.SIGSTOP)
+    eventually(lambda: words.members() == 1, "the frozen one is removed")
+    words.write_for(2)
+    frozen.send_signal(signal.SIGCONT)
+    eventually(lambda: words.members() == 2, "it has joined again")
     words.done()
     assert frozen.poll() is None, words.printed()
     words.stop_all()
@@ -81,7 +80,7 @@ def test_a_thread_whose_transactional_id_another_producer_took_goes_on(words: Wo
     process = words.start("one")
     started(words)
     (transactional_id,) = eventually(lambda: client_ids(words), "the group has members")
-    for _ in range(3):
+    for _ in range(2):
         words.write_for(0.3)
         thief = Producer(
             {"bootstrap.servers": words.cluster.bootstrap_servers, "transactional.id": transactional_id}

@@ -54,8 +54,8 @@ class WordCounts:
         """Lines come in for a time that matters as such: what a process is doing then is a matter of chance."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            self.write(20)
-            time.sleep(0.02)
+            self.write(8)
+            time.sleep(0.04)
 
     def start(self, name: str, *, aim: str | None = None, **settings: object) -> subprocess.Popen[bytes]:
         """A process with a state directory of its own, ``name``. ``aim``: it kills itself there

@@ -24,7 +24,7 @@ from pystreams.partitioning import partition_for_key
 from tests.kafka.kills.journal import CLOSED, GIVEN_UP, RUNNING, Life, read_lives
 from tests.kafka.kills.ledger import Account, Input, audit, check_outputs, input_of
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
-from tests.kills.flights import CHANGELOG, GROUP, read
+from tests.kills.flights import CHANGELOG, GROUP, data_of, read
 from tests.live.support import eventually, freeze
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -63,7 +63,9 @@ class Flights:
             carrier.encode(): airline for carrier, airline in read_airlines(data_folder())
         }
         self.records: list[list[tuple[bytes, bytes, int]]] = [[] for _ in range(PARTITIONS)]
-        for carrier, flight, time_ms in read_flights(data_folder())[:count]:
+        with data_of(count) as folder:
+            flights = read_flights(folder)
+        for carrier, flight, time_ms in flights:
             key = carrier.encode()
             self.records[partition_for_key(key, PARTITIONS)].append((key, encode(flight), time_ms))
 

@@ -14,12 +14,12 @@ from tests.kafka.server import KafkaServer
 pytestmark = pytest.mark.slow
 
 SEED = 5
-FLIGHTS = 60_000
+FLIGHTS = 30_000
 
 
 @pytest.fixture(scope="module")
 def flights() -> Flights:
-    """The first two months of 2013."""
+    """The first month of 2013, and a few days."""
     return Flights(FLIGHTS)
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from pystreams.runtime.recovery.neighbours import STATIC_RETURN_MS
 from tests.cli.workers.workers_kit import ROOT, WorkersRun
+from tests.examples import chosen
 from tests.kafka.membership import slow_start
 from tests.kafka.resuming import promptly
 from tests.kafka.support import Cluster
@@ -33,7 +34,23 @@ AFTER_SESSION_S = 2
 
 EXACTLY_ONCE = ("-s", "processing_guarantee=exactly_once_v2")
 STATIC = ("-s", "group_instance_id=host")
-GUARANTEES = pytest.mark.parametrize("guarantee", [(), EXACTLY_ONCE], ids=["at-least-once", "exactly-once"])
+AT_LEAST_ONCE: tuple[str, ...] = ()
+GUARANTEES = chosen(
+    [pytest.param(AT_LEAST_ONCE, id="at-least-once"), pytest.param(EXACTLY_ONCE, id="exactly-once")],
+    lambda case: case.id == "exactly-once",
+)
+#: The program, the promise, and the guarantee.
+STATIC_CASES = chosen(
+    [
+        pytest.param(program, promised_s, guarantee, id=f"{start}-{name}")
+        for start, program, promised_s in (
+            ("as usual", "apps.wordcount", PROMISED_STATIC_S),
+            ("slow start", slow_start.__name__, PROMISED_STATIC_S + slow_start.SLOW_S),
+        )
+        for name, guarantee in (("at-least-once", AT_LEAST_ONCE), ("exactly-once", EXACTLY_ONCE))
+    ],
+    lambda case: case.id in ("as usual-exactly-once", "slow start-at-least-once"),
+)
 
 Start = Callable[..., WorkersRun]
 
@@ -86,40 +103,26 @@ def settle(cluster: Cluster, members: int) -> None:
 def kill_a_worker(cluster: Cluster, run: WorkersRun, number: int) -> float:
     """Kill the process of a worker when all work; how many seconds it takes until all goes on."""
     workers = len(run.workers())
-    settle(cluster, members=workers)
     os.kill(run.workers()[number], signal.SIGKILL)
     took_s = works(cluster)
     run.all_there(workers)
     return took_s
 
 
-@GUARANTEES
-@pytest.mark.parametrize(
-    ("membership", "promised_s"),
-    [((), PROMISED_S), (STATIC, PROMISED_STATIC_S)],
-    ids=["dynamic", "static"],
-)
+def settle_and_kill(cluster: Cluster, run: WorkersRun, number: int) -> float:
+    settle(cluster, members=len(run.workers()))
+    return kill_a_worker(cluster, run, number)
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_all_goes_on_at_once_when_a_worker_of_two_is_killed(
-    cluster: Cluster, start: Start, guarantee: tuple[str, ...], membership: tuple[str, ...], promised_s: float
+    cluster: Cluster, start: Start, guarantee: tuple[str, ...]
 ):
-    run = start("--workers", "2", *guarantee, *membership)
+    """The case of at least once is ``test_processes_without_a_supervisor_notice_it_too``."""
+    run = start("--workers", "2", *guarantee)
     run.all_there(2)
     for number in (2, 1):
-        promptly(partial(kill_a_worker, cluster, run, number), promised_s, f"the kill of worker {number}")
-    run.send(signal.SIGTERM)
-    run.ends_with(0)
-
-
-def test_a_process_that_has_imported_everything_waits_for_the_death_of_a_static_worker(
-    cluster: Cluster, start: Start
-):
-    run = start("--workers", "2", *STATIC)
-    run.all_there(2)
-    settle(cluster, members=2)
-    spare = eventually(run.spare, "a spare process")
-    kill_a_worker(cluster, run, 1)
-    assert run.workers()[1] == spare
-    assert eventually(run.spare, "the next spare process") != spare
+        promptly(partial(settle_and_kill, cluster, run, number), PROMISED_S, f"the kill of worker {number}")
     run.send(signal.SIGTERM)
     run.ends_with(0)
 
@@ -131,19 +134,18 @@ def generations(run: WorkersRun) -> list[int]:
     ]
 
 
-@GUARANTEES
-@pytest.mark.parametrize(
-    ("program", "promised_s"),
-    [("apps.wordcount", PROMISED_STATIC_S), (slow_start.__name__, PROMISED_STATIC_S + slow_start.SLOW_S)],
-    ids=["as usual", "slow start"],
-)
-def test_a_static_worker_that_is_killed_comes_back_without_a_rebalance(
+@pytest.mark.parametrize(("program", "promised_s", "guarantee"), STATIC_CASES)
+def test_a_static_worker_that_is_killed_comes_back_at_once_without_a_rebalance(
     cluster: Cluster, start: Start, guarantee: tuple[str, ...], program: str, promised_s: float
 ):
+    """Its next process is one that has imported everything, and has waited for its death."""
+
     def kill(run: WorkersRun, number: int) -> float:
         settle(cluster, members=2)
         before = generations(run)
+        spare = eventually(run.spare, "a spare process")
         took_s = kill_a_worker(cluster, run, number)
+        assert run.workers()[number] == spare
         eventually(lambda: len(generations(run)) > len(before), "its next process has tasks")
         return took_s if max(generations(run)) == max(before) else math.inf
 
@@ -188,7 +190,7 @@ def test_the_next_process_of_an_only_worker_that_is_killed_goes_on(cluster: Clus
     run = start("--workers", "1")
     run.all_there(1)
     # It has to start first; nobody else can go on.
-    promptly(lambda: kill_a_worker(cluster, run, 1), 2 * PROMISED_S, "the kill")
+    promptly(partial(settle_and_kill, cluster, run, 1), 2 * PROMISED_S, "the kill")
     run.send(signal.SIGTERM)
     run.ends_with(0)
 

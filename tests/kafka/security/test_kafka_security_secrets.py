@@ -133,13 +133,13 @@ def test_the_traceback_of_a_program_shows_no_secret(tmp_path: Path, environment:
 
 def test_pages_and_processes_show_no_secret(tmp_path: Path, environment: dict[str, str]) -> None:
     own = {name: value for name, value in environment.items() if name.startswith("PYSTREAMS_")}
-    run = WorkersRun(tmp_path, "guarded", "--workers", "2", "--http", "127.0.0.1:0", "--verbose", **own)
+    run = WorkersRun(tmp_path, "guarded", "--workers", "1", "--http", "127.0.0.1:0", "--verbose", **own)
     try:
         address = run.says(r"Metrics, health and stores are at http://(\S+):")[1]
         eventually(lambda: get(address, "/ready").status == 200)
         for path, kind, _, answer in all_answers(address, "counts", "be"):
             assert secrets_in(answer) == [], (path, kind)
-        workers = list(run.all_there(2).values())
+        workers = list(run.all_there(1).values())
         for pid in (run.process.pid, *workers, *children(run.process.pid)):
             assert secrets_in(" ".join(command_line(pid))) == []
         run.send(signal.SIGTERM)

@@ -31,7 +31,9 @@ def members_with_tasks(words: WordCounts) -> int:
     return len([m for m in words.cluster.streams_members(APPLICATION) if m.assignment.active_tasks])
 
 
-def test_processes_share_the_tasks_and_who_leaves_gives_them_back(words: WordCounts):
+def test_processes_share_the_tasks_who_leaves_gives_them_back_and_who_is_removed_joins_again(
+    words: WordCounts,
+):
     words.write(300)
     words.start("one", **SETTINGS)
     eventually(lambda: members_with_tasks(words) == 1)
@@ -44,9 +46,14 @@ def test_processes_share_the_tasks_and_who_leaves_gives_them_back(words: WordCou
     eventually(lambda: members_with_tasks(words) == 1)
     words.write(300)
     words.done()
+    (member_id,) = words.cluster.admin.group_members(APPLICATION)
+    words.cluster.admin.remove_members(APPLICATION, [MemberName(member_id, None)])
+    words.write_for(0.5)
+    words.done()
     words.stop_all()
     words.check()
     assert words.members() == 0
+    assert "lost the membership" in words.printed()
 
 
 def test_a_process_that_is_killed_is_replaced_and_every_count_is_written_once(words: WordCounts):
@@ -60,19 +67,6 @@ def test_a_process_that_is_killed_is_replaced_and_every_count_is_written_once(wo
     words.done()
     words.stop_all()
     words.check()
-
-
-def test_a_member_that_the_broker_has_removed_joins_again(words: WordCounts):
-    words.start("one", **SETTINGS)
-    eventually(lambda: members_with_tasks(words) == 1)
-    words.write_for(0.5)
-    (member_id,) = words.cluster.admin.group_members(APPLICATION)
-    words.cluster.admin.remove_members(APPLICATION, [MemberName(member_id, None)])
-    words.write_for(0.5)
-    words.done()
-    words.stop_all()
-    words.check()
-    assert "lost the membership" in words.printed()
 
 
 def test_a_process_that_was_frozen_for_longer_than_its_session_writes_nothing_twice(words: WordCounts):
@@ -92,7 +86,7 @@ def test_a_process_that_was_frozen_for_longer_than_its_session_writes_nothing_tw
 
 def test_an_application_goes_from_one_protocol_to_the_other_and_back(words: WordCounts):
     classic = {"group_protocol": "classic"}
-    for settings in (classic, SETTINGS, classic, SETTINGS):
+    for settings in (classic, SETTINGS, classic):
         words.write(100)
         words.start("one", **settings)
         eventually(lambda: words.cluster.admin.describe_topics(READ).keys() == set(READ))

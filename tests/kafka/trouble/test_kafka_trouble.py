@@ -9,12 +9,13 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 
 from pystreams.broker.kafka.coordinator import StreamsCoordinator
 from pystreams.errors import BrokerUnavailableError
+from pystreams.runtime.streams import Streams
 from pystreams.runtime.tasks import changelog_guard
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster, connect
@@ -28,24 +29,22 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("away_s", [0.0, 8.0])
-def test_a_broker_that_is_killed_and_comes_back_is_survived(
-    fragile_server: KafkaServer, fragile: Cluster, away_s: float
-):
+def test_a_broker_that_is_killed_and_comes_back_is_survived(fragile_server: KafkaServer, fragile: Cluster):
     counting = Counting(fragile)
     counting.write(2_000)
     streams = counting.start()
     caught_up(streams)
-    counting.write(5_000)
-    fragile_server.kill()
-    time.sleep(away_s)  # the broker is away for a while: that is what this test is about
-    fragile_server.start()
-    counting.write(2_000)
-    counting.check(streams)
+    for away_s in (0.0, 8.0):
+        counting.write(5_000)
+        fragile_server.kill()
+        time.sleep(away_s)  # the broker is away for a while: that is what this test is about
+        fragile_server.start()
+        counting.write(2_000)
+        counting.check(streams)
     assert streams.close(30_000)
 
 
-def test_an_idle_application_whose_broker_is_away_answers_and_closes(
+def test_an_idle_application_whose_broker_is_away_answers_and_closes_and_starts_again_while_its_broker_does(
     fragile_server: KafkaServer, fragile: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     # What it asks the broker now and then, it asks all the time.
@@ -65,11 +64,28 @@ def test_an_idle_application_whose_broker_is_away_answers_and_closes(
         waited_s.append(time.monotonic() - started)
     assert max(waited_s) < 15, waited_s
     # As if the coordinator had not been heard of for a session: who has nothing to commit need not ask it.
-    monkeypatch.setattr(StreamsCoordinator, "doubtful", True)
-    started = time.monotonic()
-    assert streams.close(60_000)
-    assert time.monotonic() - started < 40
+    with monkeypatch.context() as patched:
+        patched.setattr(StreamsCoordinator, "doubtful", True)
+        started = time.monotonic()
+        assert streams.close(60_000)
+        assert time.monotonic() - started < 40
     assert streams.failure is None
+    back = threading.Thread(target=fragile_server.start)
+    back.start()
+    try:
+        # Its whole start falls into the broker's: told to be patient for as long as that may take.
+        broker = eventually(lambda: _connected(fragile_server), "connected")
+    finally:
+        back.join()
+    with closing(broker):
+        again = Streams(app, broker=broker)
+        again.start()
+        try:
+            fragile.write("in", [("k", i, i + 1) for i in range(10, 30)])
+            caught_up(again)
+            assert again.store("counts").get("k").value == 30
+        finally:
+            assert again.close(30_000)
 
 
 def test_a_coordinator_that_is_silent_for_longer_than_the_session_is_survived(
@@ -88,27 +104,6 @@ def test_a_coordinator_that_is_silent_for_longer_than_the_session_is_survived(
     counting.write(2_000)
     counting.check(streams)
     assert streams.close(30_000)
-
-
-def test_an_application_starts_while_its_broker_does(
-    fragile_server: KafkaServer, fragile: Cluster, tmp_path: Path
-):
-    counting = Counting(fragile)
-    counting.write(1_000)
-    fragile_server.stop()
-    back = threading.Thread(target=fragile_server.start)
-    back.start()
-    try:
-        # Its whole start falls into the broker's: told to be patient for as long as that may take.
-        broker = eventually(lambda: _connected(fragile_server), "connected")
-    finally:
-        back.join()
-    fragile.broker, before = broker, fragile.broker
-    streams = counting.start()
-    counting.check(streams)
-    assert streams.close(30_000)
-    broker.close()
-    fragile.broker = before
 
 
 def _connected(server: KafkaServer):

@@ -97,7 +97,7 @@ CLOSES_AFTER_THE_BOUND_ROSE = [
 
 
 @pytest.mark.parametrize("program", FINAL)
-@examples(10)
+@examples(5)
 @example(history=WAITS_FOR_ITS_MATCH, cache_bytes=0)
 @example(history=CLOSES_AFTER_THE_BOUND_ROSE, cache_bytes=0)
 @given(history=histories(), cache_bytes=CACHES)
@@ -121,7 +121,7 @@ def test_final_results_are_complete_and_come_once(
 
 
 @pytest.mark.parametrize("program", UPDATING)
-@examples(10)
+@examples(5)
 @given(history=histories(), cache_bytes=CACHES)
 def test_the_last_update_of_each_window_is_complete(
     program: str, history: list[Step], cache_bytes: int

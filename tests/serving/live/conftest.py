@@ -4,9 +4,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.live.support import Log
 
@@ -42,19 +43,31 @@ def opened_browser(program: str) -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def window(browser: Browser) -> Iterator[BrowserContext]:
+    """Where pages are opened as tabs. Another page stays open, so the process that draws them all does."""
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    context.new_page()
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+def visit(browser: Browser, window: BrowserContext) -> Iterator[Callable[..., Page]]:
     """Opens the page of an application; whatever goes wrong on it fails the test. ``may_lose``: the connection may be
-    lost, which the browser reports, too."""
-    contexts, wrong = [], []
+    lost, which the browser reports, too. ``settings`` are those of a window of its own."""
+    opened: list[Page] = []
+    wrong: list[str] = []
 
     def visit(
-        address: object, width: int = 1280, *, path: str = "/", may_lose: bool = False, **settings: object
+        address: object, width: int = 1280, *, path: str = "/", may_lose: bool = False, **settings: Any
     ) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": 900}, **settings)
-        contexts.append(context)
+        context = browser.new_context(**settings) if settings else window
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
+        opened.append(page)
+        page.set_viewport_size({"width": width, "height": 900})
         page.on("pageerror", lambda error: wrong.append(str(error)))
         if not may_lose:
             page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
@@ -62,12 +75,15 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
         return page
 
     yield visit
-    for context in contexts:
+    for page in opened:
         # A page whose server has gone asks for it again and again. While a request with a login is under way, Chromium
         # may never close its context.
-        for page in context.pages:
+        if not page.is_closed():
             page.goto("about:blank")
-        context.close()
+            page.close()
+        if page.context is not window:
+            page.context.close()
+    window.clear_cookies()
     assert wrong == []
 
 

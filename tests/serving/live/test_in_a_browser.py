@@ -19,6 +19,7 @@ from pystreams import JoinWindows, Streams, TimeWindows
 from pystreams.ids import TopicPartition
 from pystreams.serving.address import Address
 from pystreams.serving.server import HttpServer
+from pystreams.serving.stores.local import LocalStores
 from pystreams.serving.watched import WatchedClient
 from tests.live.support import Log, caught_up, eventually
 from tests.serving.http_kit import get
@@ -68,7 +69,8 @@ def counting(log: Log, process: str = "one", *, windows: TimeWindows | None = No
 
 @contextmanager
 def shown(streams: Streams, token: str | None = None) -> Iterator[Address]:
-    server = HttpServer(Address.parse("127.0.0.1:0"), WatchedClient(streams, None), token=token)
+    watched = WatchedClient(streams, None)
+    server = HttpServer(Address.parse("127.0.0.1:0"), watched, LocalStores(streams), token=token)
     with server, closing(streams):
         yield server.address
 
@@ -197,7 +199,15 @@ def test_the_share_of_reads_that_a_cache_has_answered_is_exact_at_the_level_debu
         expect(page.locator(".badge[data-of='counts']")).to_contain_text("98 % hits")
 
 
-def test_the_number_of_entries_is_shown_as_the_estimate_that_it_is(log, visit):
+def looked_up(page: Page, key: str, value: str) -> None:
+    """The page looks a key up in the store."""
+    page.get_by_label("Store", exact=True).select_option("counts")
+    page.get_by_label("Key", exact=True).fill(key)
+    page.get_by_role("button", name="Look up").click()
+    expect(page.locator("#lookup-answer")).to_contain_text(value)
+
+
+def test_the_number_of_entries_is_shown_as_the_estimate_that_it_is_and_a_key_is_looked_up(log, visit):
     log.create("in", "out")
     log.write("in", [("a", 1, n) for n in range(10)])
     with shown(streams := counting(log)) as address:
@@ -208,6 +218,7 @@ def test_the_number_of_entries_is_shown_as_the_estimate_that_it_is(log, visit):
         expect(entries).to_have_text(re.compile(r"^≈ \d+$"))
         expect(entries).to_have_attribute("title", re.compile("^RocksDB's estimate"))
         expect(page.locator(".badge[data-of='counts']")).to_have_text(re.compile(r"^≈ \d+"))
+        looked_up(page, "a", "10")
 
 
 def test_a_partition_that_lags_and_a_task_that_is_behind_are_seen(log, visit):
@@ -352,20 +363,21 @@ def test_names_of_a_program_stay_text_from_the_first_paint_on(log, visit):
         assert page.title() == "pystreams · pystreams"
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone_and_a_desk_in_light_and_dark(log, visit, width: int, scheme: str):
+def test_it_fits_a_phone_and_a_desk_in_light_and_dark(log, visit):
     log.create("in", "out", partitions=2)
     with shown(streams := counting(log)) as address:
         streams.start()
         log.write("in", [("a", 1, 1), ("a", 0, 2)])
-        page = visit(address, width, color_scheme=scheme)
-        expect(page.locator("#failures li")).to_have_count(1)
-        assert page.evaluate("document.documentElement.scrollWidth") == width
-        red, green, blue = page.evaluate(
-            "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
-        )
-        assert (red + green + blue > 3 * 128) is (scheme == "light")
+        for width in (360, 1280):
+            page = visit(address, width)
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                expect(page.locator("#failures li")).to_have_count(1)
+                assert page.evaluate("document.documentElement.scrollWidth") == width
+                red, green, blue = page.evaluate(
+                    "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
+                )
+                assert (red + green + blue > 3 * 128) is (scheme == "light")
 
 
 def test_the_keyboard_reaches_the_figures_of_the_picture(log, visit):
@@ -448,9 +460,7 @@ def test_what_is_shown_is_known_to_be_old_when_the_application_is_gone(log, visi
     expect(page.locator("#connection")).to_have_text("No answer; what is shown is old")
 
 
-def served(folder: Path, *arguments: str, go: bool = True) -> Run:
-    if go:
-        (folder / "go").touch()
+def served(folder: Path, *arguments: str) -> Run:
     (folder / "counting.py").write_text(COUNTING, encoding="utf-8")
     return Run(folder, "counting", "--http", "127.0.0.1:0", *arguments)
 
@@ -465,8 +475,8 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         log.write("in", [(f"key {partition}", 1, 1_000 * partition) for _ in range(5)], partition=partition)
     runs: list[Run] = []
 
-    def start(*arguments: str, go: bool = True) -> Run:
-        runs.append(served(tmp_path, *arguments, go=go))
+    def start(*arguments: str) -> Run:
+        runs.append(served(tmp_path, *arguments))
         return runs[-1]
 
     yield start
@@ -475,9 +485,17 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     log.close()
 
 
-def test_one_page_shows_all_workers(run, visit):
+def test_one_page_shows_all_workers_and_who_opens_it_before_they_run_can_look_keys_up_later(
+    run, visit, tmp_path
+):
     workers = run("--workers", "2")
     page = visit(workers.address)
+    expect(page.locator("#health")).to_have_text("Not ready")
+    # The page would have got this answer, too.
+    assert get(workers.address, "/stores").status == 503
+    expect(page.get_by_label("Store", exact=True)).to_be_hidden()
+    (tmp_path / "go").touch()
+    expect(page.get_by_label("Store", exact=True)).to_be_visible()
     expect(page.locator("#health")).to_have_text("Ready")
     expect(page.locator("#tasks tbody tr")).to_have_count(4)
     expect(page.locator("#processed")).to_have_text("20")
@@ -486,27 +504,7 @@ def test_one_page_shows_all_workers(run, visit):
     expect(page.locator(".badge.of-frame")).to_have_attribute(
         "aria-label", re.compile("^Sub-topology 0: 4 tasks")
     )
+    looked_up(page, "key 2", "5")
     page.close()
     workers.send(signal.SIGTERM)
     workers.ends_with(0)
-
-
-def test_who_opens_the_page_before_a_worker_runs_can_look_keys_up_later(run, visit, tmp_path):
-    workers = run("--workers", "2", go=False)
-    page = visit(workers.address)
-    expect(page.locator("#health")).to_have_text("Not ready")
-    # The page would have got this answer, too.
-    assert get(workers.address, "/stores").status == 503
-    expect(page.get_by_label("Store", exact=True)).to_be_hidden()
-    (tmp_path / "go").touch()
-    expect(page.get_by_label("Store", exact=True)).to_be_visible()
-
-
-def test_a_key_is_looked_up_where_stores_are_served(run, visit):
-    alone = run()
-    eventually(lambda: get(alone.address, "/ready").status == 200)
-    page = visit(alone.address)
-    page.get_by_label("Store", exact=True).select_option("counts")
-    page.get_by_label("Key", exact=True).fill("key 2")
-    page.get_by_role("button", name="Look up").click()
-    expect(page.locator("#lookup-answer")).to_contain_text("5")

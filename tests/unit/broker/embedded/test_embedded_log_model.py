@@ -253,7 +253,7 @@ class LogModel(RuleBasedStateMachine):
         return [row for row in kept + rows[len(clean) :] if row[0] >= self.starts[partition]]
 
 
-LogModel.TestCase.settings = examples(10, stateful_step_count=30, suppress_health_check=list(HealthCheck))
+LogModel.TestCase.settings = examples(6, stateful_step_count=30, suppress_health_check=list(HealthCheck))
 test_the_log_equals_its_model = LogModel.TestCase
 
 

@@ -434,5 +434,5 @@ class Relays(RuleBasedStateMachine):
                     self._relay.close()
 
 
-Relays.TestCase.settings = examples(15, stateful_step_count=20)
+Relays.TestCase.settings = examples(8, stateful_step_count=20)
 TestRelays = Relays.TestCase

@@ -266,14 +266,14 @@ def kept(was: Any, now: Any) -> bool:
     return bool(was == now)
 
 
-@examples(160)
+@examples(80)
 @given(data=st.data(), codec=st.sampled_from(list(CODECS)))
 def test_what_reads_on_is_read_whole_and_what_fails_can_fail(data: st.DataObject, codec: str) -> None:
     was, now = data.draw(types(), "was"), data.draw(types(), "now")
     check(CODECS[codec](was), CODECS[codec](now), data)
 
 
-@examples(160)
+@examples(80)
 @given(
     data=st.data(),
     codec=st.sampled_from(list(CODECS)),
@@ -355,7 +355,7 @@ def many_values(kind: Any) -> list[Any]:
     return found if isinstance(kind, inspect.TypedDictType) else [kind.cls(**given) for given in found]
 
 
-@examples(120)
+@examples(60)
 @given(
     data=st.data(),
     codec=st.sampled_from(list(CODECS)),
