@@ -21,7 +21,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from kafka import errors
 
-from pystreams.broker.kafka.failures import error_of, is_unavailable, served, text
+from pystreams.broker.kafka.failures import LostConnections, error_of, is_unavailable, served, text
 from pystreams.broker.kafka.group_failures import is_transient, refused
 from pystreams.broker.kafka.group_member import GroupMember
 from pystreams.broker.kafka.hanging_transactions import HangingTransactions
@@ -89,7 +89,8 @@ class ExactlyOnceProducer(RecordSender):
         self._left_open: ProducerId | None = None
         self._begun = False
         self._begun_ms = 0.0
-        own = {**settings, "transactional.id": transactional_id}
+        self._lost = LostConnections()
+        own = {**settings, "transactional.id": transactional_id, **self._lost.settings}
         # A record that is not delivered within the transaction's time is lost with it. librdkafka allows no more.
         for name, limit in (
             ("delivery.timeout.ms", self._timeout_ms),
@@ -225,8 +226,9 @@ class ExactlyOnceProducer(RecordSender):
         self._changelogs.clear()
         self._serve(self._client.poll, 0)
         # librdkafka repeats a request whose connection was lost. The first one may still arrive, and would end the next
-        # transaction before its time: a new client's requests have another epoch.
-        if self._refused_records.after_commit() or self._errors.count != errors_before:
+        # transaction before its time: a new client's requests have another epoch. Of losses that are alike, librdkafka
+        # reports only the first, so one at any time in the client's life counts.
+        if self._refused_records.after_commit() or self._errors.count != errors_before or self._lost.count:
             self._connect()
         return end_offsets
 
@@ -260,6 +262,7 @@ class ExactlyOnceProducer(RecordSender):
         if self._begun:
             self._left_open = self._id
         self._id = None
+        self._lost.count = 0
         #: The number of connection errors after which nothing was open any more.
         self._errors_looked_at = 0
         self._ended()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -146,6 +146,29 @@ class ErrorLog:
     def hopeless(self) -> bool:
         """Whether the last error will not go away by itself."""
         return self.last is not None and (self.last.code() in _HOPELESS or _is_alert(self.last))
+
+
+class LostConnections(logging.Handler):
+    """Counts the connections that a client of librdkafka loses while requests may be on their way. librdkafka repeats
+    these requests by itself, and reports such a loss only in its log: see ``settings``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a client whose connections are counted while it is polled."""
+        # Nobody else reads this log.
+        logger = logging.Logger("librdkafka")  # noqa: LOG001
+        logger.addHandler(self)
+        return {"logger": logger, "log_level": 6}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A line of the log."""
+        text = record.getMessage()
+        if text.startswith("FAIL") and "in state UP" in text:
+            self.count += 1
 
 
 def _is_alert(error: KafkaError) -> bool:

@@ -11,7 +11,14 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from pystreams.broker.kafka.failures import ErrorLog, error_of, failure, is_unavailable, text
+from pystreams.broker.kafka.failures import (
+    ErrorLog,
+    LostConnections,
+    error_of,
+    failure,
+    is_unavailable,
+    text,
+)
 from pystreams.broker.kafka.transaction_failures import FENCED, cause, step_failed
 from pystreams.broker.port import check_headers, no_bytes
 from pystreams.clock import Deadline, SystemClock
@@ -48,19 +55,26 @@ class KafkaTransactionalProducer:
         self._failure: StreamsError | None = None
         self._begun = False
         self._unreported = 0
-        client_settings = {
+        self._lost = LostConnections()
+        self._settings = {
             **settings,
+            **self._lost.settings,
             "transactional.id": transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
         }
         # A record that is not delivered within the transaction's time is lost with it; librdkafka allows no longer
         # time.
-        client_settings["delivery.timeout.ms"] = min(
-            int(client_settings.get("delivery.timeout.ms", TRANSACTION_TIMEOUT_MS)), TRANSACTION_TIMEOUT_MS
+        self._settings["delivery.timeout.ms"] = min(
+            int(settings.get("delivery.timeout.ms", TRANSACTION_TIMEOUT_MS)), TRANSACTION_TIMEOUT_MS
         )
+        self._connect()
+
+    def _connect(self) -> None:
+        """A new client, whose requests have another epoch than those of earlier ones."""
+        self._lost.count = 0
         try:
             self._client = Producer(
-                {**client_settings, "error_cb": ErrorLog(self._where), "on_delivery": self._delivered}
+                {**self._settings, "error_cb": ErrorLog(self._where), "on_delivery": self._delivered}
             )
         except KafkaException as exception:
             raise ConfigError(
@@ -90,6 +104,9 @@ class KafkaTransactionalProducer:
         if headers:
             check_headers(topic, headers)
         if not self._begun:
+            # A request whose connection was lost was repeated, and may still arrive: as in ``exactly_once``.
+            if self._lost.count:
+                self._connect()
             self._try(self._client.begin_transaction, "A transaction cannot be started", _INIT_TIMEOUT_S)
             self._begun = True
         self._unreported += 1
@@ -123,6 +140,7 @@ class KafkaTransactionalProducer:
             _COMMIT_TIMEOUT_S,
         )
         self._begun = False
+        self._client.poll(0)
 
     def close(self) -> None:
         if not self._begun:

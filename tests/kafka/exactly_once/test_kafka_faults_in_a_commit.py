@@ -185,6 +185,21 @@ def test_a_request_of_a_commit_that_fails_changes_no_result(cluster: Cluster, pr
         assert fault.hits == fault.count
 
 
+def test_a_late_end_of_a_transaction_does_not_end_the_next_one_of_a_bulk_writer(
+    cluster: Cluster, proxy: Proxy
+) -> None:
+    cluster.create("out")
+    fault = proxy.add(Fault("EndTxn", "late", "bulk-writer"))
+    with closing(cluster.broker.transactional_producer("bulk-writer", "bulk")) as writer:
+        writer.send("out", 0, b"k", b"kept", 1, ())
+        writer.commit()
+        assert fault.hits == 1
+        late_before = proxy.delivered_late
+        writer.send("out", 0, b"k", b"given up", 1, ())
+        eventually(lambda: proxy.delivered_late > late_before, "the late request arrives")
+    assert [record.value for record in cluster.read("out", value=bytes)] == [b"kept"]
+
+
 #: What else a commit asks: with what the ids of the clients hold that ask. A thread's member has its transactional id,
 #: the only one in which two numbers follow each other.
 MEMBER, COORDINATORS, PRODUCER, ADMIN = "-1-1", "-transactions", "-producer", "pystreams-admin"
