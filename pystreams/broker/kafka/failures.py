@@ -159,13 +159,13 @@ class LostConnections(logging.Handler):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of a client whose connections are counted while it is polled."""
-        # Nobody else reads this log.
+        # Nobody else reads this log. A loss has the level 6 (info).
         logger = logging.Logger("librdkafka")  # noqa: LOG001
         logger.addHandler(self)
         return {"logger": logger, "log_level": 6}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A line of the log."""
+        """A line of the log. Only in the state UP can requests be on their way."""
         text = record.getMessage()
         if text.startswith("FAIL") and "in state UP" in text:
             self.count += 1

@@ -107,11 +107,11 @@ def archive(
     log_to_stderr(logs)
     conf = parse_pairs(spark_conf or [], CONF_EXAMPLE)
     place = before_reading(master, conf)
-    if place is not None:
+    if place is None:
+        require_packages(spark=False)
+    else:
         _check(place, conf)
-    require_packages(
-        spark=place is not None and place.is_spark, connect=place is not None and place.is_connect
-    )
+        require_packages(spark=place.is_spark, connect=place.is_connect)
     from pystreams.backfill.archive.archive import archive as run
 
     source, clock = _source(embedded_log, bootstrap_servers), SystemClock()

@@ -1,9 +1,13 @@
-"""An executor that computes each task in three shares, and what its result has in common with that of whole tasks."""
+"""An executor that computes each task in three shares, a history for two processes, and what the result of shares has
+in common with that of whole tasks."""
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import defaultdict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pystreams.backfill.compute.executor import Report, SliceJob
@@ -11,8 +15,46 @@ from pystreams.backfill.compute.inline import InlineExecutor
 from pystreams.backfill.compute.shares import Cut, NotCutError, Share, cut_by
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.sources import BATCH_ROWS
+from tests.backfill.kit import lines
+from tests.live.support import eventually
 
 THREE = 3
+
+#: A partition with most of the records, and another.
+HOT = {
+    "in": [
+        lines([(f"a{n % 70}", n, n // 10) for n in range(9_000)]),
+        lines([("b", n, n) for n in range(300)]),
+    ]
+}
+
+
+class TwoProcesses:
+    """What a function of a program does while two processes share ``HOT``, so that both compute a share, and one of
+    them dies once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.killed = folder / "killed"
+        self._pids = folder / "pids"
+        self._pids.mkdir()
+        self._driver = os.getpid()
+        self._here: set[int] = set()
+
+    def pids(self) -> list[int]:
+        """The processes in which the function was called."""
+        return [int(path.name) for path in self._pids.iterdir()]
+
+    def seen(self, value: int) -> None:
+        """Called with each value."""
+        pid = os.getpid()
+        if pid not in self._here:
+            self._here.add(pid)
+            (self._pids / str(pid)).touch()
+            # A process that is up early would otherwise compute both shares.
+            eventually(lambda: pid == self._driver or len(self.pids()) >= 3, "both compute a share")
+        if pid != self._driver and value == 8_500 and not self.killed.exists():
+            self.killed.touch()
+            os.kill(pid, signal.SIGKILL)
 
 
 class InShares(InlineExecutor):

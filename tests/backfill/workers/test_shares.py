@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pystreams import App, TimeWindows
-from pystreams.backfill.compute import shares
 from pystreams.backfill.compute.shares import shares_of
 from pystreams.backfill.plan.slices import Slice, SliceInput
 from pystreams.backfill.sources.ranges import InputRange
@@ -26,9 +24,9 @@ from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from tests.backfill.kit import Backfill, everything, last_values, lines, memory
 from tests.backfill.test_folding_in_columns import Order, application, histories
-from tests.backfill.workers.in_shares import InShares, compare
+from tests.backfill.workers.in_shares import HOT, InShares, TwoProcesses, compare
 from tests.examples import examples
-from tests.live.support import Line, eventually
+from tests.live.support import Line
 
 
 def parted(records: list[Line], partitions: int) -> list[list[Line]]:
@@ -78,14 +76,6 @@ def test_usual_records_are_cut_also_late_ones_and_if_little_memory_may_be_used(
     assert last_values(found["sinks"]) == last_values(whole["sinks"])
 
 
-HOT = {
-    "in": [
-        lines([(f"a{n % 70}", n, n // 10) for n in range(9_000)]),
-        lines([("b", n, n) for n in range(300)]),
-    ]
-}
-
-
 def summing(add: Any) -> App:
     app = App("sums")
     windowed = app.stream("in", key=str, value=int).group_by_key().windowed_by(TimeWindows.tumbling(100))
@@ -94,38 +84,22 @@ def summing(add: Any) -> App:
     return app
 
 
-@pytest.fixture
-def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "CUT_RECORDS", 1_000)
-
-
 @pytest.mark.usefixtures("few_are_many", "same_workers")
 def test_a_partition_with_most_records_keeps_all_processes_busy_also_if_one_dies(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pids, driver = tmp_path / "pids", os.getpid()
-    killed = tmp_path / "killed"
-    here: set[int] = set()
-    pids.mkdir()
+    processes = TwoProcesses(tmp_path)
 
     def add(one: int, two: int) -> int:
-        pid = os.getpid()
-        if pid not in here:
-            here.add(pid)
-            (pids / str(pid)).touch()
-            # A process that is up early would otherwise compute both shares.
-            eventually(lambda: pid == driver or len(list(pids.iterdir())) >= 3, "both compute a share")
-        if pid != driver and two == 8_500 and not killed.exists():
-            killed.touch()
-            os.kill(pid, signal.SIGKILL)
+        processes.seen(two)
         return one + two
 
     caplog.set_level(logging.INFO)
     whole = Backfill(summing(add), memory(HOT, {"out": 2}), tmp_path / "whole").run()
-    assert [path.name for path in pids.iterdir()] == [str(os.getpid())]
+    assert processes.pids() == [os.getpid()]
     two = ProcessExecutor(processes=2)
     cut = Backfill(summing(add), memory(HOT, {"out": 2}), tmp_path / "cut", executor=two).run()
-    assert killed.exists()
+    assert processes.killed.exists()
     assert caplog.text.count("its task is begun again") == 1
     assert "sums, slice 1 of 1: task 0 has most records, and is computed in 2 shares" in caplog.text
     compare(everything(cut), everything(whole))

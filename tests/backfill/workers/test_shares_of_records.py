@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import logging
 import operator
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,13 +15,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pystreams import App, TimeWindows, agg
-from pystreams.backfill.compute import shares
 from pystreams.backfill.compute.shares import By, cut_by
 from pystreams.backfill.workers.processes import ProcessExecutor
-from tests.backfill.kit import Backfill, everything, last_values, lines, memory
-from tests.backfill.workers.in_shares import InShares
+from tests.backfill.kit import Backfill, everything, last_values, memory
+from tests.backfill.workers.in_shares import HOT, InShares, TwoProcesses
 from tests.examples import examples
-from tests.live.support import Line, eventually
+from tests.live.support import Line
 
 GROUPED: dict[str, Callable[[Any], Any]] = {
     "count": lambda grouped: grouped.count(name="s"),
@@ -102,9 +99,6 @@ def test_the_result_is_that_of_the_task_in_one_piece(
     assert cut["slices"][0] == whole["slices"][0]
 
 
-HOT = [lines([(f"a{n % 70}", n, n // 10) for n in range(9_000)]), lines([("b", n, n) for n in range(300)])]
-
-
 def counting(split: Callable[[int], Any]) -> App:
     app = App("cut")
     stream = app.stream("in", key=str, value=int).flat_map_values(split, value=int)
@@ -112,39 +106,21 @@ def counting(split: Callable[[int], Any]) -> App:
     return app
 
 
-@pytest.fixture
-def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "CUT_RECORDS", 1_000)
-
-
 @pytest.mark.usefixtures("few_are_many", "same_workers")
 def test_a_partition_with_most_records_keeps_all_processes_busy_also_if_one_dies(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pids, driver = tmp_path / "pids", os.getpid()
-    killed = tmp_path / "killed"
-    here: set[int] = set()
-    pids.mkdir()
+    processes = TwoProcesses(tmp_path)
 
     def split(value: int) -> list[int]:
-        pid = os.getpid()
-        if pid not in here:
-            here.add(pid)
-            (pids / str(pid)).touch()
-            # A process that is up early would otherwise compute both shares.
-            eventually(lambda: pid == driver or len(list(pids.iterdir())) >= 3, "both compute a share")
-        if pid != driver and value == 8_500 and not killed.exists():
-            killed.touch()
-            os.kill(pid, signal.SIGKILL)
+        processes.seen(value)
         return [value, value + 1]
 
     caplog.set_level(logging.INFO)
-    whole = everything(Backfill(counting(split), memory({"in": HOT}, {"out": 2}), tmp_path / "whole").run())
+    whole = everything(Backfill(counting(split), memory(HOT, {"out": 2}), tmp_path / "whole").run())
     two = ProcessExecutor(processes=2)
-    cut = everything(
-        Backfill(counting(split), memory({"in": HOT}, {"out": 2}), tmp_path / "cut", executor=two).run()
-    )
-    assert killed.exists()
+    cut = everything(Backfill(counting(split), memory(HOT, {"out": 2}), tmp_path / "cut", executor=two).run())
+    assert processes.killed.exists()
     assert caplog.text.count("its task is begun again") == 1
     assert caplog.text.count("task 0 has most records, and is computed in 2 shares") == 1
     assert cut["changelogs"] == whole["changelogs"]
@@ -183,7 +159,7 @@ def how(build: Callable[[App], object], tmp_path: Path) -> By | None:
     """How the tasks of the first slice are cut."""
     app = App("cut")
     build(app)
-    job = Backfill(app, memory({"in": HOT, "other": HOT}, {"out": 1}), tmp_path)
+    job = Backfill(app, memory({**HOT, "other": HOT["in"]}, {"out": 1}), tmp_path)
     return cut_by(job.loaded, job.plan.slices[0], job.manifest.folded, job.manifest.combined)
 
 
